@@ -37,7 +37,7 @@ static __always_inline bool is_go_stack(const struct go_stack *stack, __u64 poin
  * The goroutine that runs, and the frame as its distance from the top of the
  * goroutine's stack: Go moves stacks. The distance is negative, so that a
  * nested call has the lower frame as everywhere. What the thread does on its own stack has
- * no goroutine: there functions of C are counted beside it.
+ * no goroutine: there functions of C are counted as well.
  */
 static __always_inline void find_goroutine(struct pt_regs *ctx, const struct lbt_spec *spec,
 					   struct hit *at)
@@ -61,7 +61,7 @@ static __always_inline void find_goroutine(struct pt_regs *ctx, const struct lbt
 	if (bpf_probe_read_user(&at->goroutine, sizeof(__u64), (void *)(g + spec->go_goid)))
 		at->goroutine = 0;
 	else if (at->goroutine)
-		at->frame -= stack.high;
+		at->frame = spec->ends_lane ? ~0ULL : at->frame - stack.high;
 }
 
 /*

@@ -251,6 +251,7 @@ struct lbt_spec {
 	__u8 shows_left;  /* an entry that waits is sent, too, if an exception leaves the call */
 	__u8 has_room;	  /* the entry has left a room: bpf_src/aggregate.h */
 	__u8 within;	  /* enum lbt_within */
+	__u8 ends_lane;	  /* of a landing: of no call of the goroutine anything goes on */
 	__u8 hooks;	  /* of LBT_OUTER: the return is hooked */
 	__u8 loops_to_entry; /* of an entry whose return is hooked: the function jumps back to it */
 	__u8 selected;	  /* of a plain spec: how many registers are selected */

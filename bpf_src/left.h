@@ -101,10 +101,14 @@ static __noinline int show_all_left(struct pt_regs *ctx, __u64 cookie)
 	if (!spec || !identify(&l.at))
 		return 0;
 	l.at.frame += spec->sp_delta;
-	l.at.stack = l.landing = l.at.frame;
+	l.at.stack = l.at.frame;
 	if (on_altstack(l.at.stack))
 		l.at.bits |= LBT_ON_ALTSTACK;
-	find_stack(&l.at);
+	if (config.go && spec->go)
+		find_goroutine(ctx, spec, &l.at);
+	else
+		find_stack(&l.at);
+	l.landing = l.at.frame;
 	innermost = innermost_of(&l.at);
 	if (!innermost)
 		return 0;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import random
 import shutil
@@ -14,6 +13,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from tests import readback
 
 HERE = Path(__file__).parent
 
@@ -123,16 +124,7 @@ def seeded(request: pytest.FixtureRequest) -> None:
     random.seed(f"{os.environ['LBTRACE_SEED']} {request.node.nodeid}")
 
 
-def _check_all_plans() -> None:
-    spec = importlib.util.spec_from_file_location("readback", HERE / "readback.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.install()
-
-
-_check_all_plans()  # before any test imports what it checks
+readback.install()  # before any test imports what it checks
 
 KINDS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "plain": ((), {}),
@@ -163,12 +155,9 @@ EVERYDAY_KINDS = ("plain", "stripped", "pie", "cgo", "cgo-stripped")
 @pytest.fixture(scope="session")
 def go() -> ModuleType:
     """tests/go_toolchains.py."""
-    spec = importlib.util.spec_from_file_location("go_toolchains", HERE / "go_toolchains.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    from tests import go_toolchains
+
+    return go_toolchains
 
 
 @pytest.fixture(scope="session")

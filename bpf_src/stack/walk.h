@@ -26,7 +26,7 @@ enum lbt_stack_place {
 	LBT_AFTER_RETURN = 3, /* the instruction pointer is the return address already */
 };
 
-/* Notes where the walk stands; what is in no file is told apart by its address. */
+/* Notes where the walk stands; what is in no file is distinguished by its address. */
 static __always_inline void add_frame(struct stack_walk *walk, const struct stack_mapping *in)
 {
 	struct lbt_stack_frame *frame;

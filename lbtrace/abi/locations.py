@@ -19,6 +19,9 @@ WORD = 8
 OPTIMISED_OUT = "optimised out"
 """Why a value cannot be read that the compiler does not pass."""
 
+CHANGED = "passed otherwise than declared"
+"""Why a parameter cannot be found that is passed, but not as its function declares."""
+
 LEFT_OUT = "debug information leaves out a parameter"
 """Why a value cannot be read that may be passed in the place of another, or after it."""
 
@@ -29,8 +32,9 @@ UNKNOWN = "how it is passed is unknown"
 """Why a value cannot be read whose convention, or type, is not known."""
 
 
-Lead: TypeAlias = Literal["text", "error", "numbered error"]
-"""A part of an error of Go: text, another error, and one that may be a number."""
+Lead: TypeAlias = Literal["text", "error", "numbered error", "type"]
+"""A part of an error of Go: text, another error, one that may be a number, and the address of a
+type."""
 
 
 class ErrorPlaces(Struct, frozen=True):

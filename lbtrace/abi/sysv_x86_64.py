@@ -10,6 +10,7 @@ from typing import cast
 
 from lbtrace.abi import Locations
 from lbtrace.abi.locations import (
+    CHANGED,
     OPTIMISED_OUT,
     UNKNOWN,
     Location,
@@ -142,7 +143,7 @@ class ArgumentAssigner:
             return Location(reason=formal.missing_reason or UNKNOWN)
         if formal.missing_reason:
             # What is not passed as declared may be passed elsewhere.
-            pushed = _pushed(formal) if formal.missing_reason == OPTIMISED_OUT else None
+            pushed = _pushed(formal) if formal.missing_reason in (CHANGED, OPTIMISED_OUT) else None
             return pushed or Location(reason=formal.missing_reason)
         if formal.passed_separately and len(formal.scalars or ()) > 1:
             # An __int128 of clang before 18 may take the last one and eight bytes of the stack.

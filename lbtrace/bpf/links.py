@@ -54,7 +54,7 @@ Attachments: TypeAlias = dict[Attachment, list[int]]
 def best_mode(features: Features, plan: Plan, *, guarded: bool) -> Mode:
     """Return the cheapest way of attaching a plan that the kernel has.
 
-    A session costs a call a tenth more than two multi links, but spares the
+    A session costs a call a tenth more than two multi links, but saves the
     return of a call that is not recorded; ``guarded``: and the hook of any
     call that is not to have one, be it a stranger's or on an alternate signal stack.
     """

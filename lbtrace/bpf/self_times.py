@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def read_self_times(loaded: TraceObject) -> Iterator[tuple[int, int, tuple[int, ...]]]:
     """Yield what bpf_src/nesting.h knows of a probe and a process (pid): how many calls
-    returned, how long they took themselves, and how many have unknown surroundings."""
+    returned, how long they took themselves, and how many have an unknown caller."""
     cpus = check(lib.libbpf_num_possible_cpus(), "count the CPUs")
     source, before, words = loaded.map("self_times"), ffi.NULL, 3
     cells, following = ffi.new("uint64_t[]", words * cpus), ffi.new("uint32_t[2]")

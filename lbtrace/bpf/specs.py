@@ -44,7 +44,7 @@ ANY_LAYOUT = sum(
 )
 """All bits of ``enum lbt_chunk_layout``."""
 
-WITHIN = {"landing": lib.LBT_LANDING, "lane end": lib.LBT_LANE_END}
+WITHIN = {"landing": lib.LBT_LANDING, "crash": lib.LBT_LANDING, "lane end": lib.LBT_LANE_END}
 """Where hits of roles that are of no function count if only those below some calls do."""
 
 
@@ -245,7 +245,8 @@ class Specs:
         jump = (site.unless, site.only, site.jump, site.test)
         place = (role.event, site.sp_delta, jump, go and (go.g, go.goid, go.stack_high))
         within = self._where_it_counts(probe, hooked)
-        found = (place, pairing, within, named, loops_to_entry, key, jumps, probe.relay)
+        ends_lane = probe.role == "crash"
+        found = (place, pairing, within, named, loops_to_entry, key, jumps, probe.relay, ends_lane)
         if found not in self._numbers:
             self._numbers[found] = len(self._specs)
             if recording:
@@ -257,7 +258,7 @@ class Specs:
             spec.action = ACTIONS[probe.action]
             if probe.grouping:
                 self._set_grouping(spec, probe.grouping, waits=closes)
-            spec.named = named
+            spec.named, spec.ends_lane = named, ends_lane
             spec.loops_to_entry = loops_to_entry
             spec.shows_left = probe.shows_left
             spec.jumps, spec.relay = jumps, probe.relay

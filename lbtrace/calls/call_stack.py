@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lbtrace.calls.loss_times import LastLosses
-from lbtrace.model import Argument, Call, Callers, Event, Thread
+from lbtrace.model import Argument, Call, Callers, Datum, Event, Thread
 
 NEVER = -1 << 65
 """No frame: lower than any."""
@@ -44,6 +44,21 @@ class WaitingPoint:
         return own and event.probe not in self.values
 
 
+class Panic(NamedTuple):
+    """A panic: when it began, and in which ``frame``. ``running`` is the frame whose deferred call
+    panics while another panic is on its way: that one has left those below; 0 where it is not
+    known."""
+
+    frame: int
+    time: int
+    value: Datum
+    running: int = 0
+
+    def passes(self, call: Call) -> bool:
+        """Return whether the call was open when it began."""
+        return call.frame >= self.frame and call.start <= self.time
+
+
 class Stack:
     """The open calls of a stack; ``uretprobe_count`` hits of them were hooked by a uretprobe.
 
@@ -52,9 +67,10 @@ class Stack:
     just before its event at ``lost_time``. ``repeat_hits`` counts, by frame and probe, the further
     hits of entry probes within calls that were hooked as well. ``unhooked`` are the depths of
     calls that should have been hooked and are not. ``pairs`` are those of the calls that markers
-    opened, ``crossing`` the open calls of pairs that cross, which are not among ``calls``.
+    opened, ``open_pairs`` the open calls of pairs that cross, which are not among ``calls``.
     ``jumped`` are the probes on jumps by which open calls went on to other functions, by the depths
     of the calls. ``relayed`` is the event of a return that calls inside of it have to precede.
+    ``panics`` are those on their way, the earliest first.
     ``waiting`` is the point of which not all values have come yet. The first ``inherited`` of
     ``calls`` were made by another process before it forked this one, of which ``forked_thread`` is
     the first thread. ``callers`` were sent with the event that comes now. Where it may be several
@@ -62,8 +78,8 @@ class Stack:
     """
 
     __slots__ = (
-        *("_echo", "callers", "calls", "crossing", "exact", "forked_thread", "inherited", "jumped"),
-        *("last_return_frame", "lost"),
+        *("_echo", "callers", "calls", "exact", "forked_thread", "inherited", "jumped"),
+        *("last_return_frame", "lost", "open_pairs", "panics"),
         *(
             "lost_count",
             "lost_time",
@@ -90,12 +106,13 @@ class Stack:
         self.unhooked: set[int] = set()
         self._echo = (NEVER, 0, 0)
         self.pairs: list[OpenPair] = []
-        self.crossing: list[OpenPair] = []
+        self.open_pairs: list[OpenPair] = []
         self.waiting: WaitingPoint | None = None
         self.inherited = 0
         self.forked_thread: Thread | None = None
         self.jumped: dict[int, int] = {}
         self.relayed: list[tuple[Event, bytes]] = []
+        self.panics: list[Panic] = []
         self.callers: Callers | None = None
 
     def open(self, call: Call) -> Call:
@@ -121,7 +138,7 @@ class Stack:
         copied.unhooked = self.unhooked.copy()
         copied._echo = self._echo
         copied.pairs = self.pairs.copy()
-        copied.crossing = self.crossing.copy()
+        copied.open_pairs = self.open_pairs.copy()
         copied.jumped = self.jumped.copy()
         return copied
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from lbtrace.calls.call_stack import NEVER, Stack
 from lbtrace.calls.ends import MAX_RETURN_DEPTH, Ends
+from lbtrace.calls.go_panics import read, which
 from lbtrace.calls.marker_pairs import end_pairs
 from lbtrace.calls.payload import Blob
 from lbtrace.calls.points import PointAssembler
@@ -28,6 +29,8 @@ class Frames:
             "tail": jumps.leave,
             "tail return": jumps.relay,
             "landing": self._land,
+            "crash": self._land,
+            "panic": self._panic,
             "point": points.pass_by,
             "blocked": points.pass_inside,
         }
@@ -116,6 +119,12 @@ class Frames:
             call = calls[-1]
             if call.depth >= stack.inherited and ends.would_have_returned(stack, event.time):
                 call.duration, call.end_cpu = event.time - call.start, event.cpu
-                call.exception = thrown
+                call.exception = thrown or which(stack.panics, call)
             ends.close(stack, event.time)
+        if stack.panics:
+            stack.panics = [each for each in stack.panics if each.frame > event.frame]
         ends.visitor.left(event)
+
+    def _panic(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
+        """Keep what the calls of the event's frame and above show if this panic leaves them."""
+        stack.panics.append(read(decoding, event, blob))

@@ -116,20 +116,20 @@ class Crossings:
             return
         self._ends.close_below(stack, event.frame, event.time)
         key = decoding.key(event, blob)
-        if (former := _find(stack.crossing, decoding.pair, key)) >= 0:
-            self._report(stack, stack.crossing.pop(former).call)
+        if (former := _find(stack.open_pairs, decoding.pair, key)) >= 0:
+            self._report(stack, stack.open_pairs.pop(former).call)
         call = decoding.begin(event, blob)
         call.frame = HIGHEST
-        stack.crossing.append(OpenPair(call, decoding.pair, event.frame, key))
+        stack.open_pairs.append(OpenPair(call, decoding.pair, event.frame, key))
         self._ends.calls += 1
 
     def _leave(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
         self._ends.close_below(stack, event.frame, event.time)
-        number = _find(stack.crossing, decoding.pair, decoding.key(event, blob))
+        number = _find(stack.open_pairs, decoding.pair, decoding.key(event, blob))
         if number < 0:
             self._points.pass_by(stack, decoding, event, blob)
             return
-        call = stack.crossing.pop(number).call
+        call = stack.open_pairs.pop(number).call
         if _lost_since(self._ends, stack, call, event.time):
             self._report(stack, call)
             self._points.pass_by(stack, decoding, event, blob)
@@ -139,9 +139,9 @@ class Crossings:
 
     def abandon(self, stack: Stack) -> None:
         """End the calls of a stack whose ends will not be seen."""
-        for each in stack.crossing:
+        for each in stack.open_pairs:
             self._report(stack, each.call)
-        stack.crossing.clear()
+        stack.open_pairs.clear()
 
     def _report(self, stack: Stack, call: Call) -> None:
         """Report a call that may cross others, whole."""

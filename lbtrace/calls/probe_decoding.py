@@ -11,7 +11,7 @@ from lbtrace.calls.payload import Blob, Context, Names
 from lbtrace.calls.probe_pairs import ProbePairs
 from lbtrace.calls.symbolizer import Namer
 from lbtrace.model import Arguments, Call, Event, Function, GoLayout, Plan, Probe
-from lbtrace.probes import PROBES, STACK_ROLES
+from lbtrace.probes import LANDINGS, PROBES, STACK_ROLES
 
 Act: TypeAlias = Callable[[Stack, "ProbeDecoder", Event, Blob], None]
 """What a matcher does with an event of a probe, on its stack."""
@@ -59,7 +59,9 @@ class ProbeDecoders(dict[int, "ProbeDecoder"]):
         probe = plan.probes[number]
         names = self._names[probe.binary] if probe.event is None else None
         go = plan.binaries[probe.binary].go if probe.event is None else None
-        held = dict(zip(*go.held, strict=False)) if go else None
+        held = dict(zip(*go.held, strict=False)) if go else {}
+        if go and probe.role == "panic":
+            held = dict(zip(*go.thrown, strict=False)) | held
         around = Context(names, self.namer, probe.binary, probe.site.address, held)
         function = plan.functions[probe.function] if probe.function >= 0 else _NO_FUNCTION
         decoding = self[number] = ProbeDecoder(function, probe, around)
@@ -87,6 +89,9 @@ class ProbeDecoders(dict[int, "ProbeDecoder"]):
         times = self._closings.get(probe.pair, ())
         return min((0 if time == probe.since else time for time in times), default=NEVER)
 
+
+OWN_VALUES = ("more values", "panic")
+"""Roles of probes that have values which are not among the function's parameters."""
 
 NEVER = 1 << 64
 """No event is as late."""
@@ -166,16 +171,16 @@ class ProbeDecoder:
         if probe.pair:
             self.key = decoders.arguments(probe.key, probe.fetches, around)
         self.parts = range(0)
-        values = probe.values if probe.role == "more values" else function.parameters
+        values = probe.values if probe.role in OWN_VALUES else function.parameters
         self.parameters = [value.name for value in values]
-        if probe.role in ("opens", "point", "more values", "blocked") or probe.pair:
+        if probe.role in ("opens", "point", "blocked", *OWN_VALUES) or probe.pair:
             arguments = decoders.arguments(values, probe.fetches, around)
             # Tuples without names, which cost less: `Calls` gives them names, sinks need none.
             self.arguments = cast("Callable[[Event, Blob], Arguments]", arguments)
         self.leads_to, self.goes_on, self.relay = probe.leads_to, probe.goes_on, probe.relay
         if probe.role == "closes":
             self.result = decoders.result(function.result, probe.fetches, around)
-        elif probe.role == "landing":
+        elif probe.role in LANDINGS:
             from lbtrace.calls import exceptions  # imported here because few programs throw
 
             self.thrown = exceptions.reader(probe.fetches)

@@ -19,7 +19,7 @@ from lbtrace.calls._fast_path import ffi, lib
 from lbtrace.calls.probe_pairs import ProbePairs
 from lbtrace.model import Addition, Aggregates, Batch, Plan, Thread
 from lbtrace.model.wire import EVENT_SIZE, decode_at
-from lbtrace.probes import STACK_ROLES
+from lbtrace.probes import LANDINGS, STACK_ROLES
 
 LONGEST = 20
 """Times the bound that a call may take to be shown with all below it, or a second."""
@@ -30,7 +30,7 @@ LARGEST = int(lib.LBT_SLOW_EVENTS)
 MOST = 128 << 20
 """Bytes that wait, of all threads."""
 
-PASSED = STACK_ROLES | {"exchange", "lane end"}
+PASSED = STACK_ROLES | {"exchange", "lane end", "panic"}
 """Roles of probes that say how all others are understood."""
 
 
@@ -141,7 +141,7 @@ class SlowCalls:
                 role = lib.LBT_SLOW_PAIR_CLOSES
             return opening, 0, role, probe.nests, True, self._chooses(probe.function)
         role = lib.LBT_SLOW_PASSES if probe.role in PASSED else lib.LBT_SLOW_OTHER
-        if probe.role == "landing":
+        if probe.role in LANDINGS:
             role = lib.LBT_SLOW_LANDS
         elif probe.role == "tail return":
             role = lib.LBT_SLOW_RELAY

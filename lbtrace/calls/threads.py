@@ -27,6 +27,10 @@ from lbtrace.model import (
     forked_thread,
     lost_events,
 )
+from lbtrace.probes import LANDINGS
+
+LEAVING = LANDINGS | {"exchange"}
+"""Roles of probes that only say what becomes of calls."""
 
 
 class Threads:
@@ -96,8 +100,8 @@ class Threads:
 
     def begin(self, decoding: ProbeDecoder, event: Event) -> Stack | None:
         """Return the stack of an event that is the first one there; None where it begins none."""
-        if decoding.role in ("landing", "exchange") and event.kind & KIND != LOSS:
-            if decoding.role == "landing":
+        if decoding.role in LEAVING and event.kind & KIND != LOSS:
+            if decoding.role in LANDINGS:
                 self.land_first(event)
             return None  # nothing is known that could be left
         key = self.key(event)
@@ -195,7 +199,7 @@ class Threads:
         stack = inheritance.stacks.pop(lane)
         # What is over in the child, and whose return is not watched, may have been over before.
         self._leave_out(stack, event.frame + (event.kind & KIND == OPEN), watched=False)
-        if not (stack.calls or stack.crossing):
+        if not (stack.calls or stack.open_pairs):
             return None
         lost.inherit(stack.lost, inheritance.thread.time + 1)
         stack.lost = lost

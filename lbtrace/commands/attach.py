@@ -33,7 +33,7 @@ MEANT = "{options} -- {program}"
 COMMAND = True
 """A command may follow ``--``."""
 
-FIRST = "lbtrace attach --func PATTERN [OPTION ...] [-- COMMAND [ARG ...]]"
+FIRST = "lbtrace attach [--func PATTERN] [OPTION ...] [-- COMMAND [ARG ...]]"
 """What most write."""
 
 USAGE = """\
@@ -256,7 +256,8 @@ def add_conditions(values: _ArgumentGroup) -> None:
     values.add_argument(
         "--errors",
         action="store_true",
-        help="show only calls that returned an error: of Go or Rust, null or a negative number",
+        help="show only calls that failed: errors of Go and Rust, null, negative numbers, and those"
+        " that exceptions and panics left",
     )
     values.add_argument(
         "--full-names",
@@ -327,8 +328,8 @@ def run(args: argparse.Namespace) -> int:
     named = named or args.tracepoint or args.kernel or args.libcalls
     if not (named or args.locals or args.command or args.pid):
         raise UsageError(
-            "--func is missing, or one of --source, --usdt, --syscall, --tracepoint, --kernel,"
-            " --line and --at",
+            "nothing says what to trace: a command, --pid, or --func, --source, --usdt, --syscall,"
+            " --tracepoint, --kernel, --line, --at",
             f"write: {FIRST.replace('attach', args.parser.prog.split()[-1])}",
         )
     if args.slow and args.max_events:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,15 @@ def status_of(
         status = INTERRUPTED if interrupts.insisted else 0
     lost = args.strict and summary.losses.events
     return status or int(session.broken_off) or (LOST if lost else 0)
+
+
+def killed(session: Session) -> list[str]:
+    """Return a line that says which signal has ended the command, if one did that people do not
+    send."""
+    number = session.child.killed_by if session.child else 0
+    if number in (0, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+        return []
+    return [f"{session.target.command[0]} was ended by {signal.Signals(number).name}"]
 
 
 def going_on(left: Sequence[Running], session: Session, args: argparse.Namespace) -> list[str]:

@@ -222,7 +222,7 @@ def drive(
     max_depth: int | None = None,
     batches: Batches | None = None,
 ) -> Summary:
-    """Give a capture's calls to a sink: of a depth as the trace was to show, unless told."""
+    """Give a capture's calls to a sink: of a depth as the trace was to show, by default."""
     return render(
         capture.plan,
         capture.batches() if batches is None else batches,

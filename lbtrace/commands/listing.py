@@ -14,11 +14,14 @@ from lbtrace.commands.show import function_lines
 from lbtrace.commands.streams import say
 from lbtrace.elf import debugfile, symbols
 from lbtrace.elf.image import Image, whole
+from lbtrace.errors import NoMatchError
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
 from lbtrace.model import Function, Site, Target, Value
 from lbtrace.plan import Placer, TracedFunction, describe, go_plan, patterns, source_files
 from lbtrace.plan.function_choice import choose, split_excluded
+from lbtrace.plan.selection import Selection
+from lbtrace.plan.unmatched import LISTS
 from lbtrace.plan.value_selection import ValueSelection
 
 if TYPE_CHECKING:
@@ -98,7 +101,15 @@ def _show(image: Image, args: argparse.Namespace) -> None:
         wanted, excluded = split_excluded(args.func, args.exclude)
         if not (wanted or args.source):
             wanted = (EACH,)
-        (chosen,), notes = choose(named, wanted, excluded, others, full_names=full_names)
+        try:
+            (chosen,), notes = choose(named, wanted, excluded, others, full_names=full_names)
+        except NoMatchError as error:
+            from lbtrace.plan import inlined  # imported here: most names are found
+
+            inlined.advise(error, [image], Selection(tuple(wanted)))
+            if error.hint == LISTS:
+                error.advise("without --func it lists all")
+            raise
         say(notes)
     machine = Machine(image.machine)
     go = go_plan(image, table)

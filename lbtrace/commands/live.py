@@ -18,7 +18,7 @@ from lbtrace.commands.account import Account
 from lbtrace.commands.caution import caution
 from lbtrace.commands.control import signals
 from lbtrace.commands.destination import Destination
-from lbtrace.commands.ending import going_on, is_same, status_of
+from lbtrace.commands.ending import going_on, is_same, killed, status_of
 from lbtrace.commands.output import count_all, describe, make_sink, open_output, render
 from lbtrace.commands.progress import Progress, Steps
 from lbtrace.commands.streams import Stalled, say
@@ -114,6 +114,7 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
                 *(slow.describe() if slow else ()),
                 *(_describe_steps(steps, session) if steps else ()),
                 *_unseen(summary, session.plan, target, args),
+                *killed(session),
                 *going_on(left, session, args),
             ]
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import shlex
 from argparse import Action, ArgumentTypeError
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from glob import glob
 from itertools import takewhile
 from shutil import which
@@ -21,6 +21,8 @@ NAMING = frozenset(
     {"--func", "--source", "--line", "--at", "--usdt", "--syscall", "--tracepoint", "--kernel"}
 )
 """Options of which one is enough to say what is traced."""
+
+SHORT = {"-f": "--func", "-p": "--pid"}
 
 EXPRESSIONS = ("where", "arg")
 """Options whose value is an expression, as argparse calls them."""
@@ -47,10 +49,10 @@ def advise(words: Sequence[str], meant: str, takes: Takes) -> str:
         return ""
     if last is not None and (advice := _on_value(words[0], options, left, last, (meant, takes))):
         return advice
-    given = [each.partition("=")[0] for each in options]
+    given = _named(options)
     names_function = words[0] in TRACING and NAMING.isdisjoint(given) and "/" not in word
     if not is_program(word):  # options after it are lbtrace's
-        given += [each.partition("=")[0] for each in takewhile("--".__ne__, left)]
+        given += _named(takewhile("--".__ne__, left))
     several = last is not None and isinstance(last.default, list)
     if not _has_target(words[0], given, left) and (
         is_program(word) or not (names_function or several)
@@ -114,6 +116,12 @@ def _split(words: Sequence[str], takes: Takes) -> tuple[list[str], Action | None
                 return options, None, []
             options.append(left.pop(0))
     return options, last, left
+
+
+def _named(options: Iterable[str]) -> list[str]:
+    """The options among these words, and other words, each without its value."""
+    wholes = (each.partition("=")[0] for each in options)
+    return [SHORT.get(each[:2], each) if each[1:2] != "-" else each for each in wholes]
 
 
 def _has_target(name: str, given: Sequence[str], left: Sequence[str]) -> bool:
@@ -230,7 +238,7 @@ def _finish(line: Sequence[str], meant: str, takes: Takes) -> str:
 def _with_program(name: str, options: Sequence[str], left: Sequence[str], meant: str) -> str:
     """The command line where the program is named as it should be."""
     options, program = list(options), [word for word in left if word != "--"]
-    if name in TRACING and NAMING.isdisjoint(word.partition("=")[0] for word in options):
+    if name in TRACING and NAMING.isdisjoint(_named(options)):
         options += ["--func", "NAME"]
     line = meant.format(options=shlex.join(options), program=shlex.join(program))
     return f"lbtrace {name} {line}".rstrip()

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lbtrace.abi import find_convention
-from lbtrace.abi.locations import LEFT_OUT, OPTIMISED_OUT, lose_unless_named
+from lbtrace.abi.locations import CHANGED, LEFT_OUT, OPTIMISED_OUT, lose_unless_named
 from lbtrace.dwarf import attributes, inlined_in_part
 from lbtrace.dwarf.attributes import origins
 from lbtrace.dwarf.declared_numbers import declares_all, leaves_out
@@ -197,7 +197,9 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
         return Prototype(parameters, Formal("", VOID, 0), hints=hints)
     changed = _is_changed(chain) or (types.llvm and any(p.missing_reason for p in parameters))
     if changed or callers.cloned:  # only a register in debug information is certain
-        parameters = tuple(map(lose_unless_named, parameters, repeat(OPTIMISED_OUT)))
+        located = [own is not None and "DW_AT_location" in own.attributes for _, own in formals]
+        why = [CHANGED if changed and each else OPTIMISED_OUT for each in located]
+        parameters = tuple(map(lose_unless_named, parameters, why))
     less = types.llvm and leaves_out(chain, [d for d, _ in formals], callers)
     if less:
         parameters = tuple(map(lose_unless_named, parameters, repeat(LEFT_OUT)))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from lbtrace.abi import Locations
 from lbtrace.abi.locations import WORD, Detail, Location
-from lbtrace.errors import UsageError
+from lbtrace.errors import UsageError, option
 from lbtrace.expressions.arithmetic import number_of
 from lbtrace.expressions.conditions import Comparer
 from lbtrace.expressions.failures import failed
@@ -297,11 +297,15 @@ class _Binder:
         the return."""
         self._shows_left = throws and not self._result_conditions
         test = failed(result, throws=throws)
-        if test is not None:
-            self.conditions(test)
-        else:
-            never = Condition(0, "<", 0, False, subject="duration", group=self._groups)
-            self._result_conditions.append(never)
+        try:
+            if test is not None:
+                self.conditions(test)
+                return
+        except ExpressionError as error:  # as of a result that is optimised out
+            if not throws:
+                raise UsageError(f"{option('errors')}: {error.what}", error.hint) from None
+        never = Condition(0, "<", 0, False, subject="duration", group=self._groups)
+        self._result_conditions.append(never)
 
     def conditions(self, test: Test) -> None:
         """The comparisons, as groups of alternatives."""

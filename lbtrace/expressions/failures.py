@@ -18,10 +18,13 @@ def failed(result: Type | None, *, throws: bool) -> Test | None:
     and only exceptions do, which functions of the file ``throws``. Raises `UsageError` where
     nothing tells.
     """
-    found = None if result is None else _of_errors(result) or _of_numbers(result)
+    typed = result is None or all(r.is_typed for r in (result, *_several(result)))
+    found = None
+    if result is not None and typed:
+        found = _of_errors(result) or _of_numbers(result)
     if found is None:
         what = "it returns nothing that tells of an error"
-        if result is not None and (result == UNKNOWN or not result.is_known):
+        if result is not None and (result == UNKNOWN or not (result.is_known and typed)):
             what = "the type of its result is not known"
         elif result is not None and result.has_values:
             what = f"its result tells of no error: {result.name or 'several values'}"
@@ -30,6 +33,11 @@ def failed(result: Type | None, *, throws: bool) -> Test | None:
         hint = "errors are: error of Go, Err of Rust, null pointers, negative numbers"
         raise UsageError(f"{option('errors')}: {what}", hint)
     return found
+
+
+def _several(result: Type) -> list[Type]:
+    """The types of several results, of Go."""
+    return [] if result.name else [member.type for member in result.components() or ()]
 
 
 def _of_errors(result: Type) -> Test | None:

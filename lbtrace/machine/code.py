@@ -167,12 +167,3 @@ class InferredRegisters(Struct, frozen=True):
     registers: dict[int, str] | None
     read_first: int
     results: tuple[int, ...]
-
-
-class InferredStackWords(Struct, frozen=True):
-    """Words on the stack, inferred from a function's code: for each word of the arguments the parts
-    that are read, as offset and size, and for each word of the results the number of bytes that are
-    written."""
-
-    arguments: tuple[tuple[tuple[int, int], ...], ...]
-    results: tuple[int, ...]

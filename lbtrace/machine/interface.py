@@ -17,7 +17,6 @@ from lbtrace.machine.code import (
     Exits,
     FloatSpills,
     InferredRegisters,
-    InferredStackWords,
     Read,
 )
 from lbtrace.machine.function_code import Around, Body
@@ -114,6 +113,9 @@ class GoSitePlanner(Protocol):
     REGISTERS_SINCE: tuple[int, int]
     """The version of Go from which on functions take values in registers."""
 
+    G: str
+    """The register that has the goroutine, from that version on or always."""
+
     KEEPS_G: bool
     """Whether a register has the goroutine in every function, in assembly, too."""
 
@@ -139,10 +141,6 @@ class GoSitePlanner(Protocol):
     def kept(self, code: Code) -> frozenset[str] | None:
         """Return the registers of arguments that are saved while the stack grows: where it has
         grown, others hold something else at the site of `entry`. None where it does not grow."""
-
-    def infer_stack_words(self, code: Code, words: int) -> InferredStackWords | None:
-        """Infer from the code which of the ``words`` on the stack are arguments and which results;
-        None if ambiguous."""
 
 
 class Registers(Protocol):

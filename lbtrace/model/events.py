@@ -143,7 +143,7 @@ class Frame(Struct, frozen=True):
 
     @property
     def module(self) -> str:
-        """How a frame of the kernel is told: ``[k]`` or its module in brackets; empty of others."""
+        """The mark of a frame of the kernel: ``[k]`` or its module in brackets; empty of others."""
         if self.binary == KERNEL_FILE:
             return "[k]"
         return self.binary if self.binary.startswith("[") else ""

@@ -196,6 +196,8 @@ class GoLayout(Struct, frozen=True):
     """What package ``reflect`` calls the kinds of these types."""
     held: tuple[tuple[int, ...], tuple[Type, ...]] = ((), ())
     """Hashes of types of errors, and the structs to which the data word of an interface leads."""
+    thrown: tuple[tuple[int, ...], tuple[Type, ...]] = ((), ())
+    """The same of the program's own structs that are no errors: panics may be of these."""
 
 
 class Symbols(Struct, frozen=True):

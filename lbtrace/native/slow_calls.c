@@ -5,14 +5,14 @@
 #include "slow_state.h"
 
 /* Shows the calls around what is shown next. */
-static int lbt_tell_around(struct lbt_slow *slow, struct lbt_slow_lane *lane)
+static int lbt_show_around(struct lbt_slow *slow, struct lbt_slow_lane *lane)
 {
 	for (size_t i = 0; i < lane->base; i++) {
 		struct lbt_slow_call *call = &lane->calls[i];
 
-		if (call->told)
+		if (call->is_shown)
 			continue;
-		call->told = 1;
+		call->is_shown = 1;
 		if (lbt_slow_show_all(slow, &call->opening))
 			return -ENOMEM;
 	}
@@ -29,7 +29,7 @@ static void lbt_empty(struct lbt_slow *slow, struct lbt_slow_lane *lane)
 
 static int lbt_show_held(struct lbt_slow *slow, struct lbt_slow_lane *lane)
 {
-	if (lbt_tell_around(slow, lane) || lbt_slow_show_all(slow, &lane->held))
+	if (lbt_show_around(slow, lane) || lbt_slow_show_all(slow, &lane->held))
 		return -ENOMEM;
 	lbt_empty(slow, lane);
 	return 0;
@@ -97,9 +97,9 @@ static int lbt_pop(struct lbt_slow *slow, struct lbt_slow_lane *lane,
 		lane->count--;
 		failed = lbt_judge(slow, lane, least, most, &is_shown);
 	} else if (place < lane->base) {
-		if (!call->told && call->grown && least > slow->bound)
-			failed = lbt_tell_around(slow, lane);
-		is_shown = call->told;
+		if (!call->is_shown && call->grown && least > slow->bound)
+			failed = lbt_show_around(slow, lane);
+		is_shown = call->is_shown;
 		slow->left_out += !is_shown;
 		lane->count = lane->base = place;
 		lbt_slow_forget(&call->opening);
@@ -284,7 +284,7 @@ static int lbt_close(struct lbt_slow *slow, struct lbt_slow_lane *lane,
 		call = &lane->calls[place - 1];
 		if (place - 1 >= lane->base)
 			return lbt_hold(slow, lane, event, blob);
-		return call->told ? lbt_slow_show(slow, event, blob)
+		return call->is_shown ? lbt_slow_show(slow, event, blob)
 				  : lbt_slow_keep(&call->opening, event, blob);
 	}
 	if (probe->role != LBT_SLOW_RELAY)
@@ -365,7 +365,7 @@ int lbt_slow_step_over(struct lbt_slow *slow, struct lbt_slow_lane *lane,
 
 int lbt_slow_end_lane(struct lbt_slow *slow, struct lbt_slow_lane *lane, uint64_t now)
 {
-	size_t told = 0;
+	size_t shown_count = 0;
 
 	if (lbt_has_root(lane) && !lane->shown) {
 		const struct lbt_slow_call *call = &lane->calls[lane->base];
@@ -381,13 +381,15 @@ int lbt_slow_end_lane(struct lbt_slow *slow, struct lbt_slow_lane *lane, uint64_
 
 		if (slow->probes[call->probe].chosen && now > call->start &&
 		    now - call->start > slow->bound)
-			told = i + 1;
+			shown_count = i + 1;
 	}
 	for (size_t i = 0; i < lane->base; i++) {
-		if (i < told && !lane->calls[i].told && lbt_slow_show_all(slow, &lane->calls[i].opening))
+		struct lbt_slow_call *call = &lane->calls[i];
+
+		if (i < shown_count && !call->is_shown && lbt_slow_show_all(slow, &call->opening))
 			return -ENOMEM;
-		slow->left_out += i >= told && !lane->calls[i].told;
-		lbt_slow_forget(&lane->calls[i].opening);
+		slow->left_out += i >= shown_count && !call->is_shown;
+		lbt_slow_forget(&call->opening);
 	}
 	lane->count = lane->base = 0;
 	lane->shown = 0;

@@ -23,7 +23,7 @@ struct lbt_slow_call {
 	uint32_t probe;
 	uint32_t jumped; /* 1 more than the relay that sees its return */
 	struct lbt_slow_events opening;
-	uint8_t told;
+	uint8_t is_shown;
 	uint8_t grown; /* it was too large or too long */
 };
 

@@ -59,6 +59,8 @@ REFUSED = "left out because the first instructions cannot be probed"
 AMID = "left out because the symbol is amid an instruction of another function"
 """A probe there would change that instruction: see `lbtrace.plan.contradictions`."""
 
+UNTYPED = "only panics are shown, as no debug information tells what results are errors"
+
 DATA = "left out because the symbol is in data"
 """A probe there would change the data."""
 
@@ -175,10 +177,15 @@ class _BinaryPlanner:
         )
         if values.request is not None and values.request.errors:
             throws = landing_pads.throws(self._table, self._part.stubs)
+            throws |= go is not None and go.finds_goroutines
             values = replace(values, request=replace(values.request, throws=throws))
         added = self._within.added
         if values.request is None or not added:
-            return describe(image, machine, matching, values, go, read_floats)
+            traced, notes = describe(image, machine, matching, values, go, read_floats)
+            if go is not None and values.request is not None and values.request.errors:
+                untyped = [f.name for f, *_ in traced if go.holds(f) and not f.typed]
+                notes += name_functions(untyped, UNTYPED)
+            return traced, notes
         asked = [f for f in matching if f.address not in added]
         others = [f for f in matching if f.address in added]
         traced, notes = (
@@ -278,13 +285,17 @@ class _BinaryPlanner:
 
     def _of_no_function(self) -> Iterator[Probe]:
         """Probes that report which calls were left."""
+        telling = not self._selection.aggregates
         if self._go:
-            yield from self._go.ends() if self._go.finds_goroutines else ()
+            if self._go.finds_goroutines:
+                from lbtrace.plan.go import runtime_probes  # imported here because only Go needs it
+
+                yield from runtime_probes.plan_probes(self._go, telling=telling)
             return
         image, stubs, _ = self._part
         around, sites = self._placer.around, self._placer.sites
-        pads = {pad for function in self._functions for pad in around.pads(function)}
-        telling = not self._selection.aggregates
+        landed = (*self._functions, *landing_pads.tries(self._table))
+        pads = {pad for function in landed for pad in around.pads(function)}
         yield from landing_pads.plan_probes(image, self._table, stubs, pads, sites, telling=telling)
 
     def _warnings(self) -> Iterator[str]:

@@ -17,7 +17,7 @@ from lbtrace.elf.plt import Stubs
 from lbtrace.elf.symbol_table import Wanted
 from lbtrace.elf.symbols import SHF_EXECINSTR, Symbols
 from lbtrace.machine.sites import ProbeSites
-from lbtrace.model import Fetch, Probe, Site
+from lbtrace.model import Fetch, Function, Probe, Site
 
 TWICE = frozenset({"setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp"})
 """Functions that return once more where longjmp leads."""
@@ -30,6 +30,10 @@ RUST_CATCH = (
     r"|_ZN3std9panicking(3try|12catch_unwind)7cleanup17h\w+E$"
 )
 """Where Rust catches panics (library/std/src/panicking.rs)."""
+
+RUST_TRY = Wanted(("__rust_try",))
+"""What calls `RUST_CATCH` in unoptimised code. Its frame is above all those that the panic left,
+that of `RUST_CATCH` may not be."""
 
 THROWING = Wanted(("__cxa_throw", "__cxa_begin_catch", "_Unwind_Resume", "rust_begin_unwind"))
 """What functions call that throw exceptions or panics, or clean up after them."""
@@ -72,6 +76,11 @@ def throws(table: Symbols, stubs: Stubs) -> bool:
     """Return whether exceptions or panics may leave functions of a file, by names."""
     named = (*stubs.wanted(THROWING), *table.functions.wanted(THROWING))
     return bool(named)
+
+
+def tries(table: Symbols) -> Iterator[Function]:
+    """Yield functions whose landing pads tell what was left, whichever are traced."""
+    yield from table.functions.wanted(RUST_TRY)
 
 
 def is_catch(name: str) -> bool:

@@ -59,7 +59,7 @@ def add(plan: Plan, bound: int) -> Plan:
 
 
 def _point() -> Function:
-    """What is shown of a stretch."""
+    """What is shown of an interval off the CPU."""
     table = read_table(os.uname().machine)
     calls = tuple((call.number, name) for name, call in table.calls.items())
     values = (

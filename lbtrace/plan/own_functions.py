@@ -31,6 +31,10 @@ STANDARD_GO = re.compile(
 """Names of functions in packages of Go's standard library."""
 
 
+MADE_BY_GO = re.compile(r"\.(deferwrap|gowrap)\d+$")
+"""Names of what the compiler makes of ``defer f(x)`` and ``go f(x)``."""
+
+
 class Own(NamedTuple):
     """The functions of each image, and whether debug information tells which they are."""
 
@@ -90,7 +94,11 @@ def _without_standard(functions: Sequence[Function], table: Symbols) -> list[Fun
     go = table.go
     if go is None:
         return kept
-    return [f for f in kept if not (go.start <= f.address < go.end and STANDARD_GO.match(f.name))]
+    return [f for f in kept if not (go.start <= f.address < go.end and _is_no_source_of_go(f.name))]
+
+
+def _is_no_source_of_go(name: str) -> bool:
+    return bool(STANDARD_GO.match(name) or MADE_BY_GO.search(name))
 
 
 @cache

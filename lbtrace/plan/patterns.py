@@ -74,7 +74,8 @@ def is_called(path: str, name: str) -> bool:
 
 def find(symbols: Symbols, pattern: str, asked: str = "func") -> list[Function]:
     """Return the functions that a pattern, a value of the option ``asked``, means: those of exactly
-    this name, else those that match it, else those of which it is a part of the name in the source.
+    this name, else those that match it, else those of which it is, or matches, the end of the name
+    in the source.
 
     Raises `UsageError` for a pattern that is no regular expression.
     """
@@ -84,6 +85,8 @@ def find(symbols: Symbols, pattern: str, asked: str = "func") -> list[Function]:
         likely = symbols.functions.with_part(part) if part else symbols.functions
         by_symbol = not _is_regex(pattern) or "_Z" in pattern or "_R" in pattern
         matched = [f for f in (_named(f, matches, by_symbol) for f in likely) if f]
+        if not matched and not _is_regex(pattern):
+            matched = [f for f in likely if is_mangled(f.name) and _end_matches(f.name, matches)]
     return (
         matched
         or _demangled(symbols, pattern)
@@ -148,6 +151,15 @@ def _unqualified(symbols: Symbols, pattern: str) -> list[Function]:
     """The functions whose name in the source ends with this one, as debuggers take it: without
     namespaces and classes, and without the arguments of templates where it names none."""
     return [f for f in _likely(symbols, pattern) if _ends_with(f.name, pattern)]
+
+
+def _end_matches(name: str, matches: Callable[[str], object]) -> bool:
+    """Whether the end of a name in the source matches: as `_unqualified`, for a glob."""
+    parts = split_name(cpp_names.shorten(demangle.short(name)))
+    plain = [part.partition("<")[0] or part for part in parts]
+    return any(
+        matches("::".join(each[first:])) for each in (parts, plain) for first in range(len(each))
+    )
 
 
 def find_unqualified_go(symbols: Symbols, pattern: str) -> list[Function]:

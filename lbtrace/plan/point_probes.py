@@ -105,7 +105,11 @@ class PointPlanner:
         when these end; None where the points belong to threads."""
         if self._go is None or not self._finds_goroutine:
             return None, []
-        return self._go.layout, [] if self._selection.aggregates else [*self._go.ends()]
+        if self._selection.aggregates:
+            return self._go.layout, []
+        from lbtrace.plan.go import runtime_probes  # imported here because only Go needs it
+
+        return self._go.layout, [*runtime_probes.plan_probes(self._go, telling=False)]
 
     def _finds_goroutine_at(self, address: int) -> bool:
         return self._go is not None and self._go.finds_goroutine(address)

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lbtrace.elf import cpp_names
 from lbtrace.elf.demangle import short
 from lbtrace.elf.plt import Stubs
 from lbtrace.elf.symbols import Symbols
@@ -155,13 +156,13 @@ class TailCalls:
     def _name(self, exit: Exit) -> str:
         target = exit.target
         if stub := self._stubs.get(target) or self._stubs.behind(exit.slot):
-            return short(stub.name) or UNKNOWN
+            return _shown(stub.name) or UNKNOWN
         if (traced := self._traced.get(target)) is not None:
             return self._leaving[traced].function.name
         if chosen := self._table.ifunc_names.get(self._stubs.resolver(target, exit.slot)):
             return chosen
         function = self._table.functions.holding(target) if target else None
-        return short(function.name) if function else UNKNOWN
+        return _shown(function.name) if function else UNKNOWN
 
     def _is_seen(self, target: int) -> bool:
         """Whether the exits of traced functions tell when a call returns that has jumped to a
@@ -327,3 +328,9 @@ class TailCalls:
             if not self._ends_alike(number, target) and (ending := self._ending(target))
         ]
         return frozenset[int]().union(*found) if found else None
+
+
+def _shown(name: str) -> str:
+    """The name of a function as people write it."""
+    plain = short(name)
+    return cpp_names.shorten(plain) if "std::" in plain else plain

@@ -7,7 +7,7 @@ a call's two probes find each other (`Pairing`). Roles, and what they mean, are 
 
 from importlib import import_module
 
-from lbtrace.probes.roles import CLOSING, ROLES, STACK_ROLES, Role, kind_of_events
+from lbtrace.probes.roles import CLOSING, LANDINGS, ROLES, STACK_ROLES, Role, kind_of_events
 from lbtrace.probes.source import Mode, Pairing, Source, hooked_pairs
 
 FILES = (
@@ -27,6 +27,7 @@ PROBES: dict[str, Source] = {
 
 __all__ = [
     "CLOSING",
+    "LANDINGS",
     "PROBES",
     "ROLES",
     "STACK_ROLES",

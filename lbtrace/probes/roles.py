@@ -40,6 +40,10 @@ ROLES: dict[str, Role] = {
     # The program continues after an exception or longjmp: calls of the reported frame, and of lower
     # ones, are over.
     "landing": Role(POINT),
+    # A goroutine panics: the first of the probe's values is what it panics with.
+    "panic": Role(POINT),
+    # No deferred call has recovered that, and the program ends: all calls of the lane are over.
+    "crash": Role(POINT),
     # The program sets up a stack, whose address and size the first two values are.
     "stack": Role(POINT, stacks=True),
     # The same, the first value is its upper end.
@@ -58,6 +62,9 @@ ROLES: dict[str, Role] = {
 
 CLOSING = frozenset({"closes", "tail"})
 """Those of functions that end calls."""
+
+LANDINGS = frozenset({"landing", "crash"})
+"""Those that report that calls were left."""
 
 STACK_ROLES = frozenset(name for name, role in ROLES.items() if role.stacks)
 """Those that report stacks."""

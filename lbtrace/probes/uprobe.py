@@ -13,6 +13,8 @@ UPROBE = Source(
         "point": "reached",
         "more values": "reached",
         "landing": "landed",
+        "crash": "landed",
+        "panic": "reached",
         "stack": "reached",
         "stack below": "reached",
         "exchange": "reached",

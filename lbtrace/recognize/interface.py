@@ -138,9 +138,14 @@ def _parts_of_error(data: Fetch, places: ErrorPlaces) -> list[Part]:
         inner = Value("", Interface(ERROR, False), slot, offset=at, members=members)
         return [replace(inner, name=place_name(ERROR, at))]
 
+    def read_type(own: Fetcher, at: int) -> Sequence[Value]:
+        kind = own.slot(replace(_hash(dereferenced(data, at), static=True), optional=True))
+        return [Value(place_name("type", at), NUMBER, kind)]
+
     read_lead: dict[Lead, Callable[..., Sequence[Value]]] = {
         "text": read_text,
         "error": partial(read_error, numbered=False),
+        "type": read_type,
         "numbered error": partial(read_error, numbered=True),
     }
     leads = [partial(read_lead[kind], at=at) for at, kind in places.leads]

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from lbtrace.model import CLOSE, KIND, OPEN, POINT, UNWOUND, Batch, Losses, Plan
 from lbtrace.model.wire import EVENT_SIZE, KIND_AT, decode_at, find_reports, first
 from lbtrace.model.wire_limits import CHUNKS, LARGE_CHUNK
+from lbtrace.probes import LANDINGS
 from lbtrace.session.backlog import Backlog, Unprobed
 from lbtrace.session.options import Options
 
@@ -45,7 +46,7 @@ class _EndedCalls:
             for number, probe in enumerate(plan.probes)
             if probe.goes_on or probe.role not in ("opens", "closes", "tail", "tail return")
         }
-        self._landings = {n for n, p in enumerate(plan.probes) if p.role == "landing"}
+        self._landings = {n for n, p in enumerate(plan.probes) if p.role in LANDINGS}
         self._parts = {n for n, p in enumerate(plan.probes) if p.role == "more values"}
 
     def count(self, batch: Batch, most: int) -> tuple[int, int]:

@@ -11,12 +11,14 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from lbtrace.elf import symbols
+from lbtrace.elf import debugfile, symbols
+from lbtrace.elf.debug_sections import DwarfError, Sections
 from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import Image
 from lbtrace.elf.loaded_files import Closure
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import BinaryError, TargetError
+from lbtrace.files import cache
 from lbtrace.model import Target
 from lbtrace.plan import patterns, probe_sources
 from lbtrace.plan.function_choice import ALL, split_excluded
@@ -138,6 +140,8 @@ class _Search:
         name = name if named or moved else pattern
         having = [each for each in named if each.has(name)]
         having = having or [each for each in self._libraries if each.has(name)] or named
+        if having and not named and self._inlines(name):
+            return ""
         exporting = [each for each in having if each.exports(name)]
         if not having or not (exporting or named or not self._is_inlined(name)):
             return ""
@@ -150,6 +154,12 @@ class _Search:
             self.notes.append(f"{where} ({some(also)} has such functions, too)" if also else where)
         return f"{name}@{first.image.path}"
 
+    def _inlines(self, name: str) -> bool:
+        """Whether a function of that name is the program's own, and was inlined: then the
+        library's is not meant. What the program imports is."""
+        asked = [each for each in self._programs if _may_declare(each, name)]
+        return bool(asked) and self._is_inlined(name)
+
     def _is_inlined(self, name: str) -> bool:
         """Whether it is a function of the program that was inlined, and thus none of a library."""
         from lbtrace.plan.inlined import Copies  # imported here because it reads a lot
@@ -157,6 +167,20 @@ class _Search:
         with suppress(BinaryError):
             return any(Copies(self._programs, Selection((name,))).found)
         return False
+
+
+def _may_declare(image: Image, name: str) -> bool:
+    """Whether debug information may have a function of that name which is not imported."""
+    if not name.isidentifier() or name in image.once(Dynamic).imports:
+        return False
+    debug = debugfile.find(image)
+    with suppress(DwarfError):
+        sections = Sections(debug.data, cache.of(debug.status)) if debug else None
+        raw = name.encode() + b"\0"
+        return sections is not None and any(
+            sections.get(section).find(raw, 1) for section in (".debug_str", ".debug_info")
+        )
+    return False
 
 
 def _open(target: Target, around: Closure) -> Iterator[Image]:

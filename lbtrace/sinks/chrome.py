@@ -138,7 +138,7 @@ class Chrome(LineSink):
         """The members that a call begins with."""
         args = self.arguments(call.probe, call.args)
         if self.layout.shows_cpu:
-            args += f"{',' if args else ''}{self._beside(call, 'cpu', call.cpu)}"
+            args += f"{',' if args else ''}{self._extra(call, 'cpu', call.cpu)}"
         return args
 
     def _ending(self, call: Call) -> str:
@@ -148,14 +148,14 @@ class Chrome(LineSink):
             members = self._result(names, call.result)
         else:
             members = self._ended(names, call.end)
-        beside = {"end_cpu": call.end_cpu} if self.layout.shows_cpu else {}
+        extra = {"end_cpu": call.end_cpu} if self.layout.shows_cpu else {}
         if call.blocked is not None:
-            beside |= {"blocked": call.blocked, "runnable": call.runnable}
-        ending = (self._beside(call, name, number) for name, number in beside.items())
+            extra |= {"blocked": call.blocked, "runnable": call.runnable}
+        ending = (self._extra(call, name, number) for name, number in extra.items())
         return ",".join(filter(None, (members, *ending)))
 
     @staticmethod
-    def _beside(call: Call, name: str, number: int | None) -> str:
+    def _extra(call: Call, name: str, number: int | None) -> str:
         """A number as a member beside the arguments, of another name than these."""
         return f"{to_json(keys_of([*_names(call.args), name])[-1])}:{to_json(number)}"
 
@@ -230,7 +230,7 @@ class Chrome(LineSink):
             self._unnamed.setdefault(point.pid, point.binary)
         args = self.arguments(point.probe, point.args)
         if self.layout.shows_cpu:
-            args += f"{',' if args else ''}{self._beside(point, 'cpu', point.cpu)}"
+            args += f"{',' if args else ''}{self._extra(point, 'cpu', point.cpu)}"
         self._held.append(
             f'{{"ph":"i","s":"t","name":{self._quoted[point.name]},"ts":{_micro(point.start)}'
             f',"pid":{point.pid},"tid":{self._tid(point)},"args":{{{args}}}}}'

@@ -42,15 +42,15 @@ class Filter(Struct, frozen=True):
 
 class _Lane:
     """A thread or goroutine. ``around`` are its open calls that are not chosen, of which the first
-    ``told`` are shown; ``chosen`` is the call in them that is shown with all below it. ``late``
+    ``shown`` are shown; ``chosen`` is the call in them that is shown with all below it. ``late``
     counts open calls that began too late. ``fork`` is one that is not shown yet; from ``base`` on,
     calls that it continues are chosen."""
 
-    __slots__ = ("around", "base", "chosen", "fork", "late", "told")
+    __slots__ = ("around", "base", "chosen", "fork", "late", "shown")
 
     def __init__(self) -> None:
         self.around: list[Call] = []
-        self.told = 0
+        self.shown = 0
         self.chosen: Call | None = None
         self.late = 0
         self.fork: Fork | None = None
@@ -110,8 +110,8 @@ class Filtered(Sink):
                 now.chosen = None
         elif now.around:
             now.around.pop()
-            if now.told > len(now.around):
-                now.told -= 1
+            if now.shown > len(now.around):
+                now.shown -= 1
                 self._sink.exit(call)
         if not (now.around or now.is_below or now.late or now.fork):
             del self._lanes[self._key(call)]
@@ -198,9 +198,9 @@ class Filtered(Sink):
             self._tell_thread(now.fork.tid)
             self._sink.fork(now.fork)
             now.fork = None
-        for call in now.around[now.told :]:
+        for call in now.around[now.shown :]:
             self._enter(call)
-        now.told = len(now.around)
+        now.shown = len(now.around)
 
     def _enter(self, call: Call) -> None:
         self._tell_thread(call.tid)

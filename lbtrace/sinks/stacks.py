@@ -18,7 +18,7 @@ from lbtrace.tables.table import seen
 
 
 class StackRows(Rows):
-    """Gathers the rows. ``value`` is what is added up where calls are sent: see `CalledStacks`."""
+    """Collects the rows. ``value`` is what is added up where calls are sent: see `CalledStacks`."""
 
     def __init__(self, stream: Any, plan: Plan, layout: Layout = PLAIN, *, value: str = "") -> None:
         super().__init__(stream, plan, layout)

@@ -21,7 +21,7 @@ from lbtrace.tables.table import WORD, Table, to_signed
 from lbtrace.text import duration
 
 ERROR = 1 / (1 << BUCKET_BITS)
-"""By how much of itself a value may be wrong that is told from its bucket."""
+"""The relative error of a value read from its bucket."""
 
 PARTS = {"min": 0, "median": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999, "max": 1}
 """Which part of the values is at most as large."""

@@ -71,7 +71,8 @@ class Command:
     command's first instruction. It runs as the target's user, if that has one, and ignores the
     signals that lbtrace does, and those of ``ignored``. With ``aside`` its standard output is
     its standard error. `release` raises `CommandError` where it cannot run. Everything goes
-    through a pidfd (Linux 5.4), so no other process of that number is ever meant.
+    through a pidfd (Linux 5.4), so no other process of that number is ever meant. ``killed_by`` is
+    the signal that ended it, if one did.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Command:
         self._ignored = ignored
         self._user = find_user(target.user) if target.user else None
         self.status: int | None = None
+        self.killed_by = 0
         self.released = False
         self._held = False
         gate, self._gate = os.pipe()
@@ -178,8 +180,8 @@ class Command:
         if self.status is None:
             ended = os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | options)
             if ended is not None:
-                killed = ended.si_code != os.CLD_EXITED
-                self.status = 128 + ended.si_status if killed else ended.si_status
+                self.killed_by = ended.si_status if ended.si_code != os.CLD_EXITED else 0
+                self.status = 128 + ended.si_status if self.killed_by else ended.si_status
         return self.status
 
     def __del__(self) -> None:

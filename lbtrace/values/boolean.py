@@ -7,25 +7,18 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from lbtrace.values.base import Decoder, NativeForm, NumberType
-from lbtrace.values.datum import Datum, Form
+from lbtrace.values.datum import Datum, WrittenNumber
 
 
-class OddTruth(int, Form):
+class OddTruth(WrittenNumber):
     """A truth value that is neither 0 nor 1, as of memory that was never set: true to C."""
 
     __slots__ = ()
 
     column_kind = "truth"
 
-    @property
-    def is_whole(self) -> bool:
-        return True
-
     def text(self) -> str:
         return f"true ({int(self)})"
-
-    def json(self) -> int:
-        return int(self)
 
     def column(self) -> bool:
         return True

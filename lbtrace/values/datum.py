@@ -73,6 +73,24 @@ class Form:
         return None
 
 
+class WrittenNumber(int, Form):
+    """A number whose text is not decimal; JSON and columns have the number."""
+
+    __slots__ = ()
+
+    column_kind = "integer"
+
+    @property
+    def is_whole(self) -> bool:
+        return True
+
+    def json(self) -> int:
+        return int(self)
+
+    def column(self) -> int:
+        return int(self)
+
+
 class Token(str, Form):
     """A form that is one piece of text: a character, the name of a constant or a function."""
 

@@ -6,30 +6,18 @@ from __future__ import annotations
 from msgspec import Struct
 
 from lbtrace.values.base import Decoder, NumberType
-from lbtrace.values.datum import Form
+from lbtrace.values.datum import WrittenNumber
 
 MINOR_BITS = 20
 
 
-class Numbers(int, Form):
+class Numbers(WrittenNumber):
     """The numbers of driver and device, in one."""
 
     __slots__ = ()
 
-    column_kind = "integer"
-
-    @property
-    def is_whole(self) -> bool:
-        return True
-
     def text(self) -> str:
         return f"{self >> MINOR_BITS},{self & (1 << MINOR_BITS) - 1}"
-
-    def json(self) -> int:
-        return int(self)
-
-    def column(self) -> int:
-        return int(self)
 
 
 class Device(NumberType, Struct, frozen=True, tag="device"):

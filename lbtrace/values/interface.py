@@ -13,6 +13,7 @@ from lbtrace.values.boolean import Boolean
 from lbtrace.values.datum import NOT_READ, Argument, Datum, Unreadable
 from lbtrace.values.enumeration import Constant
 from lbtrace.values.float import Float
+from lbtrace.values.go_bounds import BOUNDS_ERROR, message
 from lbtrace.values.integer import Integer
 from lbtrace.values.notation import text as value_text
 from lbtrace.values.pointer import NIL, Address, Pointer
@@ -33,6 +34,9 @@ BOOL, STRING = 1, 24
 ERROR = "error"
 
 ERRNO = "syscall.Errno"
+
+TYPES = frozenset({"*abi.Type", "*runtime._type"})
+"""Pointers to types."""
 
 
 class Dynamic(Fields, frozen=True):
@@ -106,7 +110,9 @@ class Interface(Type, Struct, frozen=True, tag="interface"):
             elif (read := held.find(number, kind)) is not None:
                 # A pointer that is nil makes no interface nil.
                 found = Constant(NIL) if held.is_nil(fetched) else read(fetched)
-                if found != NOT_READ:
+                if name == BOUNDS_ERROR and (said := message(found)):
+                    fields.append(Argument("message", said))
+                elif found != NOT_READ:
                     fields.append(Argument("value", found))
                 if name == ERRNO and isinstance(found, int) and found in errorcode:
                     fields.append(Argument("name", Constant(errorcode[found])))
@@ -115,6 +121,26 @@ class Interface(Type, Struct, frozen=True, tag="interface"):
             return Dynamic(name_of_type, tuple(fields))
 
         return read
+
+
+class TypeName(Type, Struct, frozen=True):
+    """A pointer to a type of Go, of which the hash was fetched: shown as the type's name."""
+
+    def slot_reader(self, value: Value, probe: Probe) -> Reader:
+        """Return the name."""
+        hash = probe.reader(replace(value, name="", type=Integer("uint32", 4, False)))
+
+        def read(fetched: Fetched) -> Datum:
+            number = hash(fetched)
+            if not isinstance(number, int):
+                return Constant(NIL)  # as of what an interface holds that is nil
+            return Constant(probe.names.get(number, ("?", 0))[0])
+
+        return read
+
+
+PANIC_VALUE = Interface(ERROR, static=True)
+"""What a goroutine panics with: an ``any`` that is read as an error is."""
 
 
 class _HeldReaders:
@@ -165,6 +191,9 @@ class _HeldReaders:
         if what:
             found = self._parts.get(place_name(what, offset))
             return replace(found, name=name) if found else unread
+        named = self._parts.get(place_name("type", offset)) if type.name in TYPES else None
+        if named and self._probe.is_piece(bytes.slot if bytes else -1):
+            return replace(named, name=name, type=TypeName())
         if isinstance(type, Slice):
             parts = [*type.named_parts()][1:]
         elif isinstance(type, Pointer):

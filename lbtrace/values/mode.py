@@ -5,28 +5,16 @@ from __future__ import annotations
 from msgspec import Struct
 
 from lbtrace.values.base import Decoder, NumberType, Probe, Reader, Value
-from lbtrace.values.datum import Form, Unreadable
+from lbtrace.values.datum import Unreadable, WrittenNumber
 
 
-class Permissions(int, Form):
+class Permissions(WrittenNumber):
     """A number that is written in octal."""
 
     __slots__ = ()
 
-    column_kind = "integer"
-
-    @property
-    def is_whole(self) -> bool:
-        return True
-
     def text(self) -> str:
         return f"0{int(self):o}" if self else "0"
-
-    def json(self) -> int:
-        return int(self)
-
-    def column(self) -> int:
-        return int(self)
 
 
 UNUSED = Unreadable("not used")

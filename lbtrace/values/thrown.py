@@ -11,6 +11,7 @@ from lbtrace.text import clean
 from lbtrace.values.base import Fetched
 from lbtrace.values.datum import Datum, Form
 from lbtrace.values.notation import text
+from lbtrace.values.record import Fields
 from lbtrace.values.string import Text, text_reader
 
 TELLING = frozenset({
@@ -18,23 +19,34 @@ TELLING = frozenset({
     *("St12length_error", "St12out_of_range", "St11range_error", "St14overflow_error"),
     *("St15underflow_error", "St12system_error"),
 })  # fmt: skip
-"""Classes that begin with a text; those that derive from them do, too."""
+"""Classes that begin with the text that their ``what()`` returns; those that derive from them begin
+with it, too, but may return another one."""
+
+STRING = "string"
+"""Go's type of texts."""
 
 
 class Thrown(Form, Struct, frozen=True):
-    """An exception of C++: its ``type``, and ``what()`` where that is known, else None."""
+    """An exception of C++, or a panic of Rust or Go: its ``type``, and what it, or its ``base`` of
+    the standard library if that is named, says, of Go its value; None where that is not known."""
 
     type: str
     what: Form | None = None
+    base: str = ""
 
     def text(self) -> str:
-        return f"{clean(self.type)}: {text(self.what)}" if self.what else clean(self.type)
+        own = clean(self.type)
+        if self.what is None:
+            return own
+        said = text(self.what)
+        return f"{own} ({clean(self.base)}: {said})" if self.base else f"{own}: {said}"
 
     def json(self) -> Any:
-        said = (
-            {"what": self.what.json(), **dict(self.what.lacks("")).get("", {})} if self.what else {}
-        )
-        return {"type": self.type, **said}
+        base = {"base": self.base} if self.base else {}
+        said = {}
+        if self.what:
+            said = {"what": self.what.json(), **dict(self.what.lacks("")).get("", {})}
+        return {"type": self.type, **base, **said}
 
 
 def read(fetched: Fetched, slots: Sequence[int], spelled: Callable[[str], str]) -> Datum:
@@ -44,8 +56,11 @@ def read(fetched: Fetched, slots: Sequence[int], spelled: Callable[[str], str]) 
     *names, what = (text_reader(slot)(fetched) for slot in slots)
     if not isinstance(names[0], Text) or not names[0].data:
         return None
-    said = what if any(str(name) in TELLING for name in names) else None
-    return Thrown(spelled(str(names[0])), said if isinstance(said, Text) else None)
+    own, *bases = map(str, names)
+    base = next((each for each in bases if each in TELLING), "") if own not in TELLING else own
+    if not base or not isinstance(what, Text):
+        return Thrown(spelled(own))
+    return Thrown(spelled(own), what, spelled(base) if base != own else "")
 
 
 def read_panic(fetched: Fetched, slots: Sequence[int]) -> Datum:
@@ -61,3 +76,11 @@ def _is_text(text: Text) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def panic_of(value: Datum) -> Datum:
+    """Return the panic of Go with this ``value``, an interface's: of texts the text."""
+    if isinstance(value, Fields) and len(value.fields) > 1:
+        held, inside = value.fields[0].value, value.fields[1].value
+        value = inside if held == STRING else value
+    return Thrown("panic", value if isinstance(value, Form) else None)

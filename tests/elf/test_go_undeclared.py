@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from lbtrace import model
 from lbtrace.abi import go as go_abi
@@ -116,30 +115,6 @@ def test_code_and_types_agree_on_places(go_program: Compile, version: str, kind:
     assert seen["known"] > 0.8 * (seen["known"] + seen["unknown"])
     assert seen["results"] > 0.5 * len(functions) or kind == "arm64"  # where it reads none
     assert seen["others"] < (5 if version >= "1.24" else len(functions) // 4)
-
-
-def test_code_distinguishes_arguments_from_results_on_the_stack(go_program: Compile) -> None:
-    """Before 1.17 all values are there, and only the code and their total size are known."""
-    image = Image.open(str(go_program("server", "1.15")))
-    table = symbols.read(image)
-    assert table.go is not None
-    plan, convention = GoPlan(image, table.go), go_abi.STACK_X86_64
-    functions = [f for f in table.functions if f.name.startswith(PACKAGES) and plan.holds(f)]
-    declared = go_prototypes.prototypes(image, functions, plan.is_whole)
-    seen: Counter[str] = Counter()
-    for function in functions:
-        prototype = declared.get(function.address)
-        size = table.go.argument_bytes(function.address)
-        if prototype is None or go_abi.argument_space(prototype, convention).size != size:
-            continue  # receivers of methods that the compiler made are not declared
-        inferred = plan.undeclared_prototype(function, convention, None)
-        seen["inferred" if inferred is not None else "unknown"] += 1
-        if inferred is not None:
-            given = go_abi.argument_space(replace(prototype, results=()), convention).size
-            assert 8 * len(inferred.parameters) == given, function.name
-            assert 8 * len(inferred.results) == size - given, function.name
-    assert seen["inferred"] > 500
-    assert seen["unknown"] < 0.05 * seen["inferred"]
 
 
 @pytest.mark.parametrize("kind", ["plain", "stripped"])

@@ -6,7 +6,6 @@ that cannot trace, the tests skip, unless LBTRACE_REQUIRE holds ``kernel``.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -22,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.forked import Server
 
 ROOT = Path(__file__).resolve().parents[2]
 LBTRACE = [sys.executable, str(ROOT / "tests/readback.py")]
@@ -139,12 +140,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def _forked() -> Iterator[Any]:
     """The server of tests/forked.py."""
-    spec = importlib.util.spec_from_file_location("forked", ROOT / "tests/forked.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    with module.Server() as server:
+    with Server() as server:
         yield server
 
 

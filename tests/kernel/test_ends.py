@@ -53,6 +53,7 @@ def test_status_of_a_killed_command(lbtrace: Run, programs: Path) -> None:
     shell = ["sh", "-c", "kill -SEGV $$"]
     done = lbtrace("attach", "--binary", programs / "loop", "--func", "tick", "--", *shell)
     assert done.returncode == 128 + signal.SIGSEGV
+    assert "was ended by SIGSEGV" in done.stderr
 
 
 def test_output_of_the_command_is_left_alone(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
@@ -348,6 +349,7 @@ THROWING = """
 #include <system_error>
 struct Own : std::runtime_error { using std::runtime_error::runtime_error; int more = 3; };
 struct Derived : Own { using Own::Own; };
+struct Other : Own { using Own::Own; const char *what() const noexcept override { return "?"; } };
 struct Bare {};
 struct Kept { ~Kept() { asm volatile(""); } };
 __attribute__((noinline)) void fails(int n)
@@ -358,6 +360,7 @@ __attribute__((noinline)) void fails(int n)
     case 2: throw std::system_error(std::make_error_code(std::errc::io_error), "disk");
     case 3: throw Bare();
     case 4: throw std::exception();
+    case 5: throw Other("base");
     }
 }
 __attribute__((noinline)) void passes(int n)
@@ -368,10 +371,13 @@ __attribute__((noinline)) void passes(int n)
 }
 int main()
 {
-    for (int n = 0; n < 6; n++) {
+    for (int n = 0; n < 7; n++) {
         try { passes(n); }
         catch (std::out_of_range &e) { printf("std::out_of_range: \\"%s\\"\\n", e.what()); }
-        catch (Derived &e) { printf("Derived: \\"%s\\"\\n", e.what()); }
+        catch (Own &e) {
+            const char *name = dynamic_cast<Other *>(&e) ? "Other" : "Derived";
+            printf("%s (std::runtime_error: \\"%s\\")\\n", name, e.std::runtime_error::what());
+        }
         catch (std::system_error &e) { printf("std::system_error: \\"%s\\"\\n", e.what()); }
         catch (std::exception &e) { puts("std::exception"); }
         catch (Bare) { puts("Bare"); }
@@ -396,6 +402,11 @@ PANICKING = """
         let kept = vec![n; 3];
         fails(n) + kept.len()
     }
+    #[inline(never)]
+    fn unused(n: usize) -> usize {
+        if n > 1 { panic!("nobody wants {}", n) }
+        n
+    }
     fn main() {
         std::panic::set_hook(Box::new(|_| {}));
         for n in 0..5 {
@@ -404,22 +415,27 @@ PANICKING = """
                 println!("{:?}", formatted.or(e.downcast_ref::<&str>().copied()));
             }
         }
+        unused(1);
+        let _ = std::panic::catch_unwind(|| unused(std::env::args().count() + 1));
+        println!("Some(\\"nobody wants 2\\")");
     }
 """
 
 
+@pytest.mark.parametrize("level", [0, 1, 2])
 def test_calls_tell_which_panic_left_them(
-    lbtrace: Run, compiled: Callable[..., Path], tmp_path: Path
+    lbtrace: Run, compiled: Callable[..., Path], tmp_path: Path, level: int
 ) -> None:
-    program = compiled("panicking", ["rustc", "-g", "-Copt-level=1"], PANICKING)
+    program = compiled(f"panicking{level}", ["rustc", "-g", f"-Copt-level={level}"], PANICKING)
     capture = tmp_path / "panicking.lbt"
-    functions = ("--func", "*::fails", "--func", "*::passes", "--errors")
+    functions = ("--func", "*::fails", "--func", "*::passes", "--func", "*::unused", "--errors")
     done = lbtrace("attach", *functions, "--quiet", "-o", capture, "--", program)
     said = [line[6:-2] if line != "None" else None for line in done.stdout.splitlines()]
-    assert len(said) == 4
+    assert len(said) == 5
     records = map(json.loads, lbtrace("export", capture, "--format", "jsonl").stdout.splitlines())
     found = [record["exception"] for record in records if "exception" in record]
-    assert [each.get("what") for each in found] == [what for what in said for _ in range(2)]
+    twice = [what for what in said[:-1] for _ in range(2)]
+    assert [each.get("what") for each in found] == [*twice, said[-1]]
     assert {each["type"] for each in found} == {"panic"}
 
 
@@ -431,11 +447,12 @@ def test_calls_tell_which_exception_left_them(
     functions = ("--func", "fails", "--func", "passes")
     done = lbtrace("attach", *functions, "--quiet", "-o", capture, "--", program)
     caught = done.stdout.splitlines()
-    assert len(caught) == 5
+    assert len(caught) == 6
     tree = lbtrace("export", capture).stdout
     for function in (r"fails\(n=\d\)", "passes"):
         assert re.findall(rf"{function} ✗ (.*)", tree) == caught
     records = map(json.loads, lbtrace("export", capture, "--format", "jsonl").stdout.splitlines())
     said = [record["exception"] for record in records if "exception" in record]
     assert said[:2] == [{"type": "std::out_of_range", "what": "too far"}] * 2
-    assert said[-1] == {"type": "std::exception"}
+    assert said[8] == {"type": "std::exception"}
+    assert said[-1] == {"type": "Other", "base": "std::runtime_error", "what": "base"}

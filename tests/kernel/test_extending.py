@@ -70,7 +70,7 @@ def _extend(into: Path) -> None:
     (into / "build/out").mkdir()
     (into / "build/out/src").symlink_to(ROOT / "build/out/src")
     blocks = BLOCK.findall((ROOT / "docs/extending.md").read_text())
-    assert len(blocks) == 18
+    assert len(blocks) == 16
     for name, text in blocks:
         if name not in TABLES:
             (into / name).parent.mkdir(exist_ok=True)
@@ -216,69 +216,34 @@ def test_the_action_with_durations(extended: Path, programs: Path, mode: str) ->
     assert total > 177 * 100  # a probe alone takes longer
 
 
-MARKED = r"""
-#include <stdio.h>
-#include <stdlib.h>
-#define MARK(name, semaphore, arguments, ...) asm volatile("990: nop\n"            \
-    ".pushsection .note.stapsdt, \"?\", \"note\"\n"                              \
-    ".balign 4\n .4byte 992f - 991f, 994f - 993f, 3\n"                           \
-    "991: .asciz \"stapsdt\"\n 992: .balign 4\n"                                 \
-    "993: .8byte 990b, _.stapsdt.base, " semaphore "\n"                           \
-    ".asciz \"demo\", \"" name "\", \"" arguments "\"\n"                        \
-    "994: .balign 4\n .popsection\n .ifndef _.stapsdt.base\n"                    \
-    ".pushsection .stapsdt.base, \"aG\", \"progbits\", .stapsdt.base, comdat\n" \
-    ".weak _.stapsdt.base\n .hidden _.stapsdt.base\n"                            \
-    "_.stapsdt.base: .space 1\n .popsection\n .endif\n" : : __VA_ARGS__)
-__attribute__((section(".probes"))) volatile unsigned short counter;
-int main(void)
-{
-    volatile long size = -5;
-    for (int n = 0; n < 3; n++, size += 3) {
-        printf("request(%d, %ld)\n", n - 1, size);
-        if (counter)
-            MARK("request", "counter", "-4@%k0 -8@%1 2@$7 8@8(%%rax,%%rbx,8)",
-                 "r"(n - 1), "m"(size));
-        MARK("done", "0", "1@%k0", "r"(n + 255));
-    }
-    return 0;
-}
-"""
-
-
 @pytest.mark.host
 def test_the_source(
     extended: Path, compiled: Callable[..., Path], lbtrace_of: Callable[..., str], mode: str
 ) -> None:
-    """The program itself says what is marked; behind a semaphore, only while it is traced."""
-    program = compiled("marked", ["gcc", "-O2"], MARKED)
-    patterns = ["--func", "usdt:demo:*", "--func", "main"]
-    words = [*patterns, "--mode", mode, "--format", "jsonl", "--", program]
-    lines = lbtrace_of(extended, "attach", *words).splitlines()
+    """The program says how many arguments it has; the loader begins first."""
+    text = '#include <stdio.h>\nint main(int n, char **words) { printf("argc %d\\n", n); }'
+    program = compiled("started", ["gcc", "-O2"], text)
+    words = ["--func", "start:started", "--func", "main", "--mode", mode, "--format", "jsonl"]
+    lines = lbtrace_of(extended, "attach", *words, "--", program, "a", "b").splitlines()
     records = [json.loads(line) for line in lines if line.startswith("{")]
     calls = [call for call in records if call["type"] == "call"]
-    assert [line for line in lines if line.startswith("request")] == [
-        f"request({call['args'][0]['value']}, {call['args'][1]['value']})"
-        for call in calls
-        if call["name"] == "demo:request"
-    ]
-    done = [call["args"] for call in calls if call["name"] == "demo:done"]
-    assert [[arg["value"] for arg in args] for args in done] == [[255], [0], [1]]
-    others = [call["args"][2:] for call in calls if call["name"] == "demo:request"]
-    unknown = {"name": "arg3", "value": None, "unreadable": "type or location unknown"}
-    assert others == 3 * [[{"name": "arg2", "value": 7}, unknown]]
-    assert [call["depth"] for call in calls if call["name"] == "main"] == [0]
-    assert records[-1]["calls"] == 7
-    asked = ["--func", "usdt:demo:request", "--where", "arg0 > 0", "--arg", "arg1 + 1"]
-    lines = lbtrace_of(extended, "attach", *asked, "--format", "jsonl", "--", program).splitlines()
-    (call,) = (json.loads(line) for line in lines if line.startswith('{"type":"call"'))
-    assert [arg["value"] for arg in call["args"]] == [2]
+    assert "argc 3" in lines
+    (started,) = (call for call in calls if call["name"] == "started")
+    assert started["args"] == [{"name": "argc", "value": 3}]
+    assert "main" in [call["name"] for call in calls]
+    asked = ["--func", "start:*", "--where", "argc > 3", "--arg", "argc + 1"]
+    for given, shown in (["a"], []), (["a", "b", "c"], [5]):
+        command = [*asked, "--format", "jsonl", "--", program, *given]
+        lines = lbtrace_of(extended, "attach", *command).splitlines()
+        found = [json.loads(line) for line in lines if line.startswith('{"type":"call"')]
+        assert [call["args"][0]["value"] for call in found] == shown
 
 
 @pytest.mark.host
 def test_what_the_source_does_not_have(extended: Path, programs: Path) -> None:
-    words = [sys.executable, "-m", "lbtrace", "attach", "--func", "usdt:x", "--", programs / "fib"]
+    words = [sys.executable, "-m", "lbtrace", "attach", "--func", "start:x", "--", programs / "fib"]
     done = subprocess.run(words, cwd=extended, capture_output=True, text=True, check=False)
-    assert "usdt:x: matches no probe of" in done.stderr
+    assert "start:x: matches no probe of" in done.stderr
     assert done.returncode == 2
 
 

@@ -131,17 +131,17 @@ def test_in_conditions_lines_and_places(lbtrace: Run, program: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "message"),
     [
         ("::x", "name one: main.c::x, other.c::x"),
         ("::sharde", "near it: ::shared"),
         ("other.c::shared", "no global variable"),
     ],
 )
-def test_what_is_refused(lbtrace: Run, program: Path, asked: str, told: str) -> None:
+def test_what_is_refused(lbtrace: Run, program: Path, asked: str, message: str) -> None:
     done = lbtrace("attach", "--func=step", f"--arg={asked}", "--", program)
     assert done.returncode != 0
-    assert told in done.stderr
+    assert message in done.stderr
 
 
 def test_without_debug_information(lbtrace: Run, program: Path) -> None:

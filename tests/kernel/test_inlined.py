@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -281,3 +282,22 @@ def test_a_copy_counts_where_it_is_entered(tmp_path: Path) -> None:
         for _ in session.calls():
             counted["made:low"] += 1
     assert counted == wanted
+
+
+NAMESAKE = """
+static int used(int n) { volatile int a = n; return a * 7; }
+static inline int read(int n) { volatile int a = n; return a * 3 + used(a); }
+int main(int count, char **words) { (void)words; return read(count) + read(count + 1) != 50; }
+"""
+
+
+def test_a_function_of_the_program_before_one_of_a_library(lbtrace: Any, compiled: Any) -> None:
+    """libc has a ``read`` too, which the program does not call."""
+    program = compiled("namesake", ["gcc", "-O2", "-g"], NAMESAKE)
+    for words in (
+        ("attach", "--func", "read", "--", program),
+        ("list", "-f", "read", "--binary", program),
+    ):
+        done = lbtrace(*words)
+        assert done.returncode == 2
+        assert "it was inlined in main: add --inlined" in done.stderr

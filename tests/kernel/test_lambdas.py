@@ -1,6 +1,6 @@
 """Lambdas that are passed and returned by value show what they captured, or why they cannot.
 
-    python tests/kernel/test_lambdas.py FIRST LAST [COMMAND...]
+    PYTHONPATH=. python tests/kernel/test_lambdas.py FIRST LAST [COMMAND...]
 
 traces the programs of these seeds, each made by one of the commands (``g++ -g -O2``), and
 counts the values that are right, unreadable by their reasons, and wrong.
@@ -8,7 +8,6 @@ counts the values that are right, unreadable by their reasons, and wrong.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import random
 import shlex
@@ -18,27 +17,16 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+
+from tests.kernel import test_cpp_signatures as SIGNATURES
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ("g++ -g -O0", "g++ -g -O1", "g++ -g -O2", "clang++ -g -O0", "clang++ -g -O2")
 
 
-def _signatures() -> ModuleType:
-    """The types of test_cpp_signatures.py, and how it compares."""
-    path = ROOT / "tests/kernel/test_cpp_signatures.py"
-    spec = importlib.util.spec_from_file_location("cpp_signatures", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-SIGNATURES = _signatures()
 REFERRED = ("int", "double", "Pair", "Copied")
 
 HELPERS = """

@@ -103,8 +103,8 @@ FUNCTIONS = "dozes,waits,stalls,stops,burns"
 EVENT = re.compile(r".*\] +\S+ +(\d+)\.(\d{6}): (sched_\w+): (.*)")
 FIELDS = re.compile(r"(\w+)=(\S+)")
 PRECISE = 5_000
-"""How far a stretch may be off, ns: the kernel prints microseconds, and its tracer comes before or
-after."""
+"""How far an interval may be off, ns: the kernel prints microseconds, and its tracer comes before
+or after."""
 STOLEN = 5
 """Of so many calls one may differ: a hypervisor may stop the processor between the two tracers."""
 

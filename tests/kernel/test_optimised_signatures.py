@@ -2,7 +2,7 @@
 optimiser can see them, functions read some of their parameters, or members of those, callers use
 some results. Callers log what they pass and get; lbtrace is to show that, or why it cannot.
 
-    python tests/kernel/test_optimised_signatures.py FIRST LAST [COMMAND...]
+    PYTHONPATH=. python tests/kernel/test_optimised_signatures.py FIRST LAST [COMMAND...]
 
 traces the programs of these seeds, each made by one of the commands (``gcc -g -O2``), and
 counts the values that are right, unreadable by their reasons, and wrong.
@@ -10,7 +10,6 @@ counts the values that are right, unreadable by their reasons, and wrong.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import random
@@ -21,26 +20,14 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+from tests.kernel import test_signatures as SIGNATURES
+
 ROOT = Path(__file__).resolve().parents[2]
 
-
-def _signatures() -> ModuleType:
-    """The types of test_signatures.py."""
-    path = ROOT / "tests/kernel/test_signatures.py"
-    spec = importlib.util.spec_from_file_location("signatures", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-SIGNATURES = _signatures()
 
 PRINTERS: dict[str, str] = {
     **SIGNATURES.PRINTERS,
@@ -280,6 +267,39 @@ def test_what_optimisers_make_of_parameters(
     assert counts["right"] > 0.2 * counts["tried"], f"seed {seed}, {command}: {counts}"
     reasons = {name for name in counts if name.startswith("unreadable")}
     assert not reasons & {"unreadable: None", "unreadable: "}, f"seed {seed}, {command}"
+
+
+RESULTS = """
+    #include <stdio.h>
+    static __attribute__((noinline)) int twice(int x) { return 2 * x; }
+    static __attribute__((noinline)) int ignored(volatile int *p, int x) { *p += x; return x * 3; }
+    int main(void)
+    {
+        volatile int total = 0;
+        for (int i = 0; i < 3; i++) {
+            printf("%d\\n", twice(i));
+            ignored(&total, i);
+        }
+    }
+"""
+
+
+@pytest.mark.host
+def test_results_that_callers_use_are_shown(tool: Callable[[str], str], tmp_path: Path) -> None:
+    tool("clang")
+    source, program = tmp_path / "results.c", tmp_path / "results"
+    source.write_text(RESULTS)
+    subprocess.run(["clang", "-g", "-O2", source, "-o", program], check=True)
+    lbtrace = [sys.executable, "-m", "lbtrace"]
+    words = ["attach", "--func", "twice,ignored", "--quiet", "-o", tmp_path / "o.jsonl"]
+    done = subprocess.run(
+        [*lbtrace, *words, "--", program], check=True, capture_output=True, text=True
+    )
+    records = map(json.loads, (tmp_path / "o.jsonl").read_text().splitlines())
+    calls = [each for each in records if each["type"] == "call"]
+    shown = [each["result"] for each in calls if each["name"] == "twice"]
+    assert shown == [int(line) for line in done.stdout.split()] == [0, 2, 4]
+    assert [each["result"] for each in calls if each["name"] == "ignored"] == [None] * 3
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def environment(library: Path) -> dict[str, str]:
 
 @pytest.fixture
 def sorter(tmp_path: Path) -> list[str]:
-    """Sorts as often as it is told, once it reads a line."""
+    """Sorts as often as it is asked, once it reads a line."""
     made = tmp_path / "sorter"
     subprocess.run(["gcc", "-O1", SOURCES / "sorter.c", "-o", made], check=True)
     return [str(made), str(SORTS)]

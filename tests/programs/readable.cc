@@ -48,6 +48,7 @@ NOINLINE void traced_deque(const std::deque<int> &d, const std::deque<std::strin
 NOINLINE void traced_table(const std::unordered_map<std::string, int> &m) { KEEP(m); }
 NOINLINE void traced_set(const std::unordered_set<int> &s, std::unordered_map<int, double> none) { KEEP(s), KEEP(none); }
 NOINLINE void traced_view(std::span<int> s, std::span<const int, 2> two) { KEEP(s), KEEP(two); }
+NOINLINE void traced_tuples(std::tuple<int, std::tuple<char, long>> t, std::tuple<std::tuple<int, int>, int> u) { KEEP(t), KEEP(u); }
 NOINLINE void traced_tuple(std::tuple<int, double, std::string> t, std::array<int, 3> a) { KEEP(t), KEEP(a); }
 NOINLINE void traced_bits(const std::vector<bool> &v, std::bitset<10> b) { KEEP(v), KEEP(b); }
 NOINLINE void traced_time(std::chrono::milliseconds m, std::chrono::nanoseconds n, std::chrono::system_clock::time_point t) { KEEP(m), KEEP(n), KEEP(t); }
@@ -85,6 +86,7 @@ int main(int count, char **)
 	say("traced_set(s=[1], none={})"), traced_set({1}, {});
 	int held[] = {1, 2};
 	say("traced_view(s=[1, 2], two=&[1, 2])"), traced_view(held, held);
+	say("traced_tuples(t=(7, ('c', 8)), u=((5, 6), 9))"), traced_tuples({7, {'c', 8}}, {{5, 6}, 9});
 	say("traced_tuple(t=(1, 2.5, \"t\"), a=[1, 2, 3])"), traced_tuple({1, 2.5, "t"}, {1, 2, 3});
 	say("traced_bits(v=[true, false, true], b=0b0000000101)"), traced_bits({true, false, true}, 5);
 	say("traced_time(m=1.5s, n=-1.234567ms, t=2024-11-22T18:57:34Z)");

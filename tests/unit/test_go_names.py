@@ -19,6 +19,7 @@ CLOSURE = "main.Map[...].func1"
         *((METHOD, each) for each in ("http.(*conn).serve", "net/http.conn.serve", METHOD)),
         *((INSTANCE, each) for each in ("Map", "main.Map", "Map[...]", INSTANCE)),
         (INSTANCE, "Map[int,struct { a/b.X []int }]"),
+        (INSTANCE, "Map[int, struct { a/b.X []int }]"),
         *((OF_GENERIC, each) for each in ("Push", "Stack.Push", "(*Stack).Push")),
         *((OF_GENERIC, each) for each in ("Stack[string].Push", "(*Stack[...]).Push")),
         *((CLOSURE, each) for each in ("Map.func1", "main.Map.func1", "func1")),

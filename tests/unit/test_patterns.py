@@ -162,6 +162,7 @@ CXX = ("_ZN2ns1W2goEi", "_ZN2ns1W4pushIiEET_S2_", "_ZN2ns1W4pushIdEET_S2_", "_Z5
     [
         *(("go", [0]), ("W::go", [0]), ("ns::W::go", [0]), ("W::go(int)", [0])),
         *(("push", [1, 2]), ("push(int)", [1]), ("W::push<double>", [2]), ("twice", [3])),
+        *(("W::*", [0, 1, 2]), ("W*::push", [1, 2]), ("pu?h*", [1, 2]), ("tw*e", [3])),
     ],
 )
 def test_a_name_in_the_source_needs_no_qualifiers(pattern, names):

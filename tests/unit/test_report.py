@@ -355,7 +355,7 @@ def test_impossible_durations(fib_plan: Any) -> None:
 
 
 def test_rows_are_bounded(monkeypatch: Any, tmp_path: Path, capfd: Any) -> None:
-    """What has no row is told."""
+    """What has no row is reported."""
     monkeypatch.setattr("lbtrace.answers.profile.MOST_ROWS", 3)
     assert main(["report", unpack("fib", tmp_path), "--by", "path", "--format", "json"]) == 0
     made = json.loads(capfd.readouterr().out)

@@ -27,6 +27,7 @@ from lbtrace.validation import TEXT
     ("words", "meant"),
     [
         ("attach ./fib 3", "lbtrace attach --func NAME -- ./fib 3"),
+        ("attach -f fib ./fib 3", "lbtrace attach -f fib -- ./fib 3"),
         ("attach --func fib --strict ./fib -- 3", "lbtrace attach --func fib --strict -- ./fib 3"),
         ("attach fib -- ./fib 3", "lbtrace attach --func fib -- ./fib 3"),
         ("attach --func=fib ./fib 3", "lbtrace attach --func=fib -- ./fib 3"),
@@ -215,8 +216,8 @@ def test_values_that_mean_nothing(capsys, words):
         ("attach --output --force -- ./fib", "its value is missing", "write: --output=--force, if"),
         (
             "attach --binary ./fib",
-            "--func is missing, or one of --source",
-            "write: lbtrace attach --func",
+            "nothing says what to trace: a command, --pid, or --func, --source",
+            "write: lbtrace attach [--func PATTERN]",
         ),
         ("attach -z fib -- ./fib 3", "no option is called -z", "lbtrace attach --help"),
         ("attach --f x -- ./fib", "ambiguous option: --f", "lbtrace attach --help"),

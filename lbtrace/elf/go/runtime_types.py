@@ -9,6 +9,7 @@ their content. Sources: Go's ``internal/abi/type.go`` (``Type``,
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from struct import Struct as Layout
 
@@ -22,8 +23,10 @@ TYPES_BY_VERSION = (((1, 27), 37, 39), ((1, 20), 37, 38), ((1, 16), 35, 36), ((0
 VARINT_SINCE = (1, 17)
 """The version from which on the length of a name is a varint, before two bytes."""
 
-ALIGNMENTS = frozenset({1, 2, 4, 8})
-LAST_KIND = 26
+ALIGNMENTS = bytes(n in (1, 2, 4, 8) for n in range(256))
+KINDS = bytes(0 < n & 31 <= 26 for n in range(256))
+"""1 for each value that the bytes have which are two alignments and the kind of a type."""
+
 LARGEST = 1 << 32
 EXTRA_STAR = 2
 """``TFlagExtraStar``: the name is that of the pointer to the type."""
@@ -41,6 +44,8 @@ UNCOMMON = {17: 72, 19: 56, 22: 56, 23: 56, 25: 80}
 
 UNFOLLOWED = frozenset({18, 20, 21})
 """Channels, interfaces and maps, whose descriptors differ by version."""
+
+POINTER_OR_STRUCT = frozenset({22, 25})
 
 METHODS, METHOD = Layout("<IHHI"), 16
 """``UncommonType``: package, methods, exported ones, where they are. Bytes of a ``Method``."""
@@ -74,18 +79,25 @@ class TypeTable:
                 found.append((order, self._start + at, hash))
         return [(address, hash) for _, address, hash in sorted(found)]
 
+    def own_structs(self) -> list[tuple[int, int]]:
+        """Return address and hash of the structs that the program itself defines, and of the
+        pointers to them."""
+        own = ("main.", "*main.")
+        return [
+            (self._start + at, hash)
+            for at, hash, name, kind in self._described
+            if kind in POINTER_OR_STRUCT and name.startswith(own)
+        ]
+
     @cached_property
     def _described(self) -> list[tuple[int, int, str, int]]:
         """Of each descriptor where it lies, in bytes, its hash, name and kind."""
         data = self._data
         words = memoryview(data[: len(data) // 8 * 8]).cast("Q")
         found = []
-        for at in range(len(words) - 5):
+        for at in _candidates(data, len(words) - 5):
             size, traits = words[at], words[at + 2]
-            # Nearly everything that is not a descriptor fails here.
-            if size >= LARGEST or words[at + 1] > size or not 0 < (traits >> 56 & 31) <= LAST_KIND:
-                continue
-            if traits >> 40 & 255 not in ALIGNMENTS or traits >> 48 & 255 not in ALIGNMENTS:
+            if size >= LARGEST or words[at + 1] > size:
                 continue
             name = self._own_name(words[at + 5] & 0xFFFF_FFFF, traits >> 32)
             if name:
@@ -139,3 +151,16 @@ class TypeTable:
             if name >= "Error":  # they are sorted
                 return self.name(package) if name == "Error" else None
         return None
+
+
+def _candidates(data: bytes, limit: int) -> Iterator[int]:
+    """Yield at which words of ``data`` less than ``limit`` a type may be described, by three of its
+    bytes."""
+    both = -1
+    for into, fits in ((1, ALIGNMENTS), (2, ALIGNMENTS), (3, KINDS)):
+        both &= int.from_bytes(data[TRAITS + into :: 8].translate(fits), "little")
+    found = both.to_bytes(len(data) // 8 + 1, "little")
+    at = found.find(1)
+    while 0 <= at < limit:
+        yield at
+        at = found.find(1, at + 1)

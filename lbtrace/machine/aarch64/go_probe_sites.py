@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from lbtrace.machine.code import Code, EpilogueEntry, InferredRegisters, InferredStackWords
+from lbtrace.machine.code import Code, EpilogueEntry, InferredRegisters
 from lbtrace.machine.interface import GoSitePlanner
 from lbtrace.model import Site
 
@@ -36,6 +36,7 @@ class GoPlanner(GoSitePlanner):
     """Chooses places. ``morestack`` are the addresses of ``runtime.morestack*``."""
 
     REGISTERS_SINCE = (1, 18)
+    G = "x28"
     KEEPS_G = True
 
     def __init__(self, morestack: Collection[int]) -> None:
@@ -99,10 +100,6 @@ class GoPlanner(GoSitePlanner):
                 break
             found.update((at - STACK_ARGUMENTS, name) for at, name in _saved(word))
         return found
-
-    def infer_stack_words(self, code: Code, words: int) -> InferredStackWords | None:
-        """Nothing is read of the code for that here."""
-        return None
 
     def _grows(self, code: Code, target: int) -> bool:
         """Whether the block at ``target`` calls morestack."""

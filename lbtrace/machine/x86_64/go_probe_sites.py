@@ -20,7 +20,6 @@ from lbtrace.machine.code import (
     Code,
     EpilogueEntry,
     InferredRegisters,
-    InferredStackWords,
     Origin,
 )
 from lbtrace.machine.interface import GoSitePlanner
@@ -49,6 +48,7 @@ class GoPlanner(GoSitePlanner):
     """Chooses places. ``morestack`` are the addresses of ``runtime.morestack*``."""
 
     REGISTERS_SINCE = (1, 17)
+    G = G
     KEEPS_G = False
 
     def __init__(self, morestack: Collection[int]) -> None:
@@ -123,12 +123,6 @@ class GoPlanner(GoSitePlanner):
             and first.op0_kind == OpKind.REGISTER
             and first.op0_register == iced_x86.Register.R14
         )
-
-    def infer_stack_words(self, code: Code, words: int) -> InferredStackWords | None:
-        """See `lbtrace.machine.GoSitePlanner.infer_stack_words`."""
-        from lbtrace.machine.x86_64 import go_stack_words  # imported here as above
-
-        return go_stack_words.infer_stack_words(code, words)
 
     def _check(self, code: Code) -> tuple[int, Instruction | None]:
         """The address after the stack check, and the jump before it; the function's own where it

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from lbtrace.abi.locations import WORD, ErrorPlaces, Lead
 from lbtrace.dwarf.go_views import ARRAY, ENCODINGS, FORMS, INTERFACE, POINTER, SLICE, STRUCT
 from lbtrace.elf.go.runtime_types import TypeTable
-from lbtrace.model import Type
+from lbtrace.model import Type, Value
 from lbtrace.model.wire_limits import FETCHES
 from lbtrace.recognize import Bounds, Recognizer
 from lbtrace.recognize import view as views
@@ -37,21 +40,44 @@ MOST = 512
 
 BOUNDS = Bounds(nesting=3, members=16)
 
-COSTS: dict[Lead, int] = {"text": 2, "error": 3, "numbered error": 4}
+COSTS: dict[Lead, int] = {"text": 2, "error": 3, "numbered error": 4, "type": 1}
 SLOTS = FETCHES - 5
 """Slots that each kind of part takes which is fetched, and those that all may take."""
+
+ASSERTION: tuple[tuple[int, Lead], ...] = ((WORD, "type"), (2 * WORD, "type"))
+"""Where ``runtime.TypeAssertionError`` has the types that it found and wanted."""
+
+BOUNDS_ERROR, FRAMES = 24, 2
+"""Bytes of ``runtime.boundsError``; slots that the probe takes for something else."""
 
 USUAL = frozenset({"fs.PathError", "os.PathError", "net.OpError", "url.Error", "strconv.NumError"})
 """Of Go's own packages, what programs meet most often. The error in such a one is often a number
 of the kernel's."""
 
 
-def held_types(table: TypeTable) -> dict[int, Type]:
-    """Return the structs to which the data word of an interface leads, by the hash of the error's
-    type, which is this struct or a pointer to it."""
+class HeldTypes:
+    """The structs that interfaces of a program may hold."""
+
+    def __init__(self, table: TypeTable) -> None:
+        self._table = table
+
+    @cached_property
+    def errors(self) -> dict[int, Type]:
+        """Those of errors, as `held_types` returns them."""
+        return held_types(self._table, self._table.errors())
+
+    @cached_property
+    def own(self) -> dict[int, Type]:
+        """Those that the program itself defines."""
+        return held_types(self._table, self._table.own_structs())
+
+
+def held_types(table: TypeTable, wanted: Sequence[tuple[int, int]]) -> dict[int, Type]:
+    """Return the structs to which the data word of an interface leads, by the hash of its type,
+    which is this struct or a pointer to it. Those ``wanted`` are given by address and hash."""
     recognizer = Recognizer(bounds=BOUNDS)
     found: dict[int, Type] = {}
-    for address, hash in table.errors()[:MOST]:
+    for address, hash in wanted[:MOST]:
         view = RuntimeTypeView(table, address)
         if view.kind == POINTER:
             view = RuntimeTypeView(table, table.memory.word(address + ELEMENT))
@@ -62,16 +88,26 @@ def held_types(table: TypeTable) -> dict[int, Type]:
     return found
 
 
-def usual_places(types: Iterable[Type]) -> ErrorPlaces:
-    """Return where most of these types have texts and other errors; those count more that programs
-    define themselves, and few that all meet."""
+def panic_places(errors: Iterable[Type], others: Iterable[Type]) -> ErrorPlaces:
+    """Return what is fetched of what a program panics with: `usual_places` of ``errors``, less
+    often one of the ``others``, of its own; and the types that an assertion names."""
+    places = usual_places(errors, others, SLOTS - len(ASSERTION) - FRAMES)
+    return replace(places, size=max(places.size, BOUNDS_ERROR), leads=(*ASSERTION, *places.leads))
+
+
+def usual_places(
+    types: Iterable[Type], others: Iterable[Type] = (), room: int = SLOTS
+) -> ErrorPlaces:
+    """Return where most of these types have texts and other errors, as far as there are so many
+    slots; those count more that programs define themselves, and few that all meet."""
     wanted = Counter[tuple[int, bool]]()
     numbered = set[int]()
     size = 0
-    for type in {
-        each.name: each for each in types if f"*{each.name}" not in MESSAGE_FIRST
-    }.values():
-        own, usual = type.name.startswith("main."), type.name in USUAL
+    all = {each.name: each for each in others}
+    errors = {each.name: each for each in types if f"*{each.name}" not in MESSAGE_FIRST}
+    for type in (all | errors).values():
+        own = type.name.startswith("main.") and type.name in errors
+        usual = type.name in USUAL
         size = max(size, type.size)
         for offset, part in _parts(type, 0):
             is_error = part.names_types and part.name == ERROR
@@ -79,7 +115,7 @@ def usual_places(types: Iterable[Type]) -> ErrorPlaces:
             if offset + 2 * WORD <= PIECE and (is_text or is_error):
                 wanted[offset, is_error] += 20 if own else 9 if usual else 1
                 numbered |= {offset} if usual and is_error else set()
-    room, chosen = SLOTS, list[tuple[int, Lead]]()
+    chosen = list[tuple[int, Lead]]()
     for (offset, is_error), _ in wanted.most_common():
         kind: Lead = "text"
         if is_error:
@@ -95,6 +131,11 @@ def _parts(type: Type, start: int) -> Iterator[tuple[int, Type]]:
     for member in type.components() or ():
         yield start + member.offset, member.type
         yield from _parts(member.type, start + member.offset)
+
+
+def is_dynamic(value: Value) -> bool:
+    """Return whether a value, or a part of it, is shown by the name of its type."""
+    return value.type.names_types or any(map(is_dynamic, value.members))
 
 
 WIDEST = 64

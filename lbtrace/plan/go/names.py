@@ -17,7 +17,7 @@ def has_end(name: str, pattern: str) -> bool:
     """Return whether the function ``name`` ends with ``pattern``, at the start of one of its
     parts. A pattern without ``(*T)`` or ``[T]`` means functions with and without, as does
     ``[...]``."""
-    pattern = pattern.replace("[...]", "")
+    pattern = pattern.replace("[...]", "").replace(", ", ",")
     if "[" not in pattern:
         name = _without_arguments(name)
     if "(*" not in pattern:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from lbtrace.abi import Locations
 from lbtrace.abi.go import HIDDEN, GoConvention, argument_space, certain, find_go_convention
+from lbtrace.abi.locations import ErrorPlaces
 from lbtrace.elf import debugfile, plt
 from lbtrace.elf.go.arguments import Arguments, Group
 from lbtrace.elf.go.pclntab import GoTable
@@ -20,9 +21,10 @@ from lbtrace.fetch import go_call_values
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
 from lbtrace.machine.code import Code, Exits
-from lbtrace.model import Function, GoLayout, Probe, Prototype, Site, Type, Value
+from lbtrace.model import Function, GoLayout, Prototype, Site, Value
 from lbtrace.model.wire_limits import FETCHES
 from lbtrace.plan.go import argument_views, error_types, goroutine_numbers, undeclared
+from lbtrace.plan.go.error_types import HeldTypes, is_dynamic
 from lbtrace.plan.mismatches import Mismatches
 from lbtrace.plan.value_selection import ValueSelection
 from lbtrace.values.interface import ERROR
@@ -37,9 +39,6 @@ LIBRARY_START = "_linux_lib"
 
 MORESTACK = "runtime.morestack"
 """How the names of functions begin that make stacks larger."""
-
-GOROUTINE_END = "runtime.goexit1"
-"""What goroutines call when they end."""
 
 ABI0 = ".abi0"
 """What the linker adds to the names of functions that take all from the stack."""
@@ -66,8 +65,8 @@ class GoPlan:
         self._image = image
         self._table = table
         version = table.version
-        self._version = version
-        self._dynamic = self._has_errors = False
+        self.version = version
+        self._dynamic = self._has_errors = self._panics = False
         morestack = [table.starts[row] for row in table.names.beginning(MORESTACK)]
         imported = image.section(".dynstr")
         if imported is not None and MORESTACK.encode() in image.content(imported):
@@ -92,30 +91,35 @@ class GoPlan:
 
     def show(self, values: Iterable[Value]) -> None:
         """Let `layout` have the names of types, if one of ``values`` is shown by its type's."""
-        self._dynamic |= any(_is_dynamic(value) for value in values)
+        self._dynamic |= any(map(is_dynamic, values))
+
+    @property
+    def register(self) -> str:
+        """The register that has the running goroutine, if one has."""
+        return self._planner.G if self._registers or self._planner.KEEPS_G else ""
 
     @cached_property
     def finds_goroutines(self) -> bool:
         """Whether the running goroutine is found. Libraries for C of old versions keep it
         where the loader finds room in each thread."""
-        by_register = self._registers or self._planner.KEEPS_G
-        return by_register or not any(n.endswith(LIBRARY_START) for n in self._table.names)
+        return bool(self.register) or not any(n.endswith(LIBRARY_START) for n in self._table.names)
 
     @property
     def layout(self) -> GoLayout:
         """How the running goroutine is found, and the types' names if `describe` needs them."""
-        by_register = self._registers or self._planner.KEEPS_G
-        where: Literal["register", "thread"] = "register" if by_register else "thread"
-        goid = goroutine_numbers.find_offset(self._image, self._version)
+        where: Literal["register", "thread"] = "register" if self.register else "thread"
+        goid = goroutine_numbers.find_offset(self._image, self.version)
         if not self._dynamic:
             return GoLayout(where, goid)
-        types, held = self._types.names(), self._held if self._has_errors else {}
+        types, held = self._types.names(), self._held.errors if self._has_errors else {}
+        thrown = self._held.own if self._panics else {}
         return GoLayout(
             where,
             goid,
             types=(tuple(types), tuple(name for name, _ in types.values())),
             kinds=tuple(kind for _, kind in types.values()),
             held=(tuple(held), tuple(held.values())),
+            thrown=(tuple(thrown), tuple(thrown.values())),
         )
 
     @cached_property
@@ -124,15 +128,21 @@ class GoPlan:
             TypeTable,
         )  # imported here because it is seldom needed
 
-        return TypeTable(self._image, self._table, self._version)
+        return TypeTable(self._image, self._table, self.version)
 
     @cached_property
-    def _held(self) -> dict[int, Type]:
-        return error_types.held_types(self._types)
+    def _held(self) -> HeldTypes:
+        return HeldTypes(self._types)
+
+    @cached_property
+    def panic_places(self) -> ErrorPlaces:
+        """What is fetched of the values of panics, all of which `layout` has then."""
+        self._dynamic = self._has_errors = self._panics = True
+        return error_types.panic_places(self._held.errors.values(), self._held.own.values())
 
     def notes(self) -> Iterator[str]:
         """Yield warnings to the user."""
-        yield from goroutine_numbers.notes(self._image, self._version)
+        yield from goroutine_numbers.notes(self._image, self.version)
 
     def describe(
         self, functions: Sequence[Function], selection: ValueSelection, mismatches: Mismatches
@@ -150,7 +160,7 @@ class GoPlan:
             found = go_prototypes.prototypes(self._image, chosen, self.is_whole, debug)
         if any(f.type.name == ERROR for p in found.values() for f in (*p.parameters, *p.results)):
             self._has_errors = True
-            places = error_types.usual_places(self._held.values())
+            places = error_types.usual_places(self._held.errors.values())
             selection = replace(selection, detail=replace(selection.detail, places=places))
         described: dict[int, GoFunctionValues] = {}
         planned: dict[tuple[Prototype, bool, int | None], CallValues] = {}
@@ -268,14 +278,9 @@ class GoPlan:
         storage = [s.memory for s in self._image.segments if s.type == PT_TLS]
         return self._image.is_program and storage in ([], [WORD])
 
-    def ends(self) -> Iterator[Probe]:
-        """Yield the probe that reports when a goroutine ends."""
-        for function in self._table.functions.named(GOROUTINE_END):
-            if function.name == GOROUTINE_END:
-                site = self._planner.entry(self._code(function), ())
-                if site is not None:
-                    reason = "reports when goroutines end"
-                    yield Probe(replace(site, reason=reason), "lane end")
+    def named(self, name: str) -> Function | None:
+        """Return the function with this name, if there is one."""
+        return next((f for f in self._table.functions.named(name) if f.name == name), None)
 
     def convention(self, function: Function) -> GoConvention:
         """Return how values travel to and from ``function``."""
@@ -297,7 +302,7 @@ class GoPlan:
         space = argument_space(prototype, self.convention(function))
         if space.size != self._table.argument_bytes(function.address):
             return False
-        if self._version >= DECLARES_ALL or not space.padding:
+        if self.version >= DECLARES_ALL or not space.padding:
             return True
         # One that is left out could be where the others are padded.
         arguments = self._table_arguments(function)
@@ -337,12 +342,7 @@ class GoPlan:
         if on_stack or function.address in self._table.assembly:
             return undeclared.abi0(arguments, size, inferred, convention)
         if arguments is None:
-            stack = (
-                None
-                if convention.integers or size < 0
-                else (self._planner.infer_stack_words(self._code(function), size // WORD))
-            )
-            return undeclared.stacked(stack, wanted is not None) if stack is not None else None
+            return None
         registers = inferred.registers or None  # none is saved where none is used
         words = argument_views.words(arguments)
         if registers is None and inferred.read_first == len(words) and not arguments.more:
@@ -359,14 +359,14 @@ class GoPlan:
         if arguments is None:
             return Group() if size == 0 else None
         # Before 1.20 the dictionary came first in methods, too.
-        dictionary = int(self._version >= (1, 20) or self._version == (0, 0))
+        dictionary = int(self.version >= (1, 20) or self.version == (0, 0))
         if function.address in self._table.wrappers:
             dictionary = -1
         return undeclared.whole(arguments, function.name, size, dictionary)
 
     @cached_property
     def _arguments(self) -> Arguments:
-        return Arguments(self._image, self._table, self._version)
+        return Arguments(self._image, self._table, self.version)
 
     def _assumed(
         self, function: Function, selection: ValueSelection, convention: GoConvention
@@ -392,8 +392,3 @@ class GoPlan:
             function.offset,
             function.address + function.size,
         )
-
-
-def _is_dynamic(value: Value) -> bool:
-    """Whether a value, or a part of it, is shown by the name of its type."""
-    return value.type.names_types or any(map(_is_dynamic, value.members))

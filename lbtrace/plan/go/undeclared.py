@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from lbtrace.abi.go import MISSING, Assignment, GoConvention, assign, placed
 from lbtrace.elf.go.arguments import ArgumentPart, Group, Word
-from lbtrace.machine.code import InferredRegisters, InferredStackWords
+from lbtrace.machine.code import InferredRegisters
 from lbtrace.model import Formal, Prototype, Scalar
 from lbtrace.plan.go.argument_views import bits, type_of, words
 
@@ -92,24 +92,6 @@ def abi0(
     start = -(-end // WORD) * WORD
     sizes = [min(WORD, size - at) for at in range(start, size, WORD)]
     return prototype(arguments, {}, () if _is_cut(arguments) else sizes, convention)
-
-
-def stacked(inferred: InferredStackWords, all_words: bool) -> Prototype:
-    """Return the prototype with the words that the code of a function shows to be arguments and
-    results. Words that it does not read are unknown, unless the user wants ``all_words``."""
-    formals: list[Formal] = []
-    for number, parts in enumerate(inferred.arguments):
-        name = f"arg{number}"
-        whole = word(name)
-        if not parts:
-            whole = whole if all_words else replace(whole, missing_reason=UNPLACED)
-        elif [at for at, _ in parts] != [0]:
-            read = Group(tuple(Word(*part) for part in parts))
-            whole = replace(whole, type=type_of(read, size=WORD))
-        else:
-            whole = replace(whole, type=bits(parts[0][1]))
-        formals.append(whole)
-    return Prototype(tuple(formals), None, tuple(word("", size) for size in inferred.results))
 
 
 def leaves_more(prototype: Prototype) -> Prototype:
