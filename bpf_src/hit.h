@@ -169,6 +169,8 @@ static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u
 		return count_alone(&at);
 	at.frame += popped ? -LBT_RETURN_SLOT : spec->sp_delta;
 	at.stack = below ? below->stack : at.frame;
+	if (record) /* its frame may be lower, to be inside of the kernel's functions */
+		at.stack = STACK_POINTER(ctx) - sizeof(__u64);
 	if (config.go && spec->go)
 		find_goroutine(ctx, spec, &at);
 	if (kind == LBT_CLOSE && !popped)

@@ -370,6 +370,9 @@ struct lbt_config {
 	__u64 off_cpu_bound; /* for so long at least, ns */
 };
 
+#define LBT_OFF_CPU_IN_KERNEL 2 /* lbt_config.off_cpu, where functions of the kernel are traced, too */
+#define LBT_KERNEL_STACK (1 << 17) /* more than a task has in the kernel: THREAD_SIZE */
+
 enum lbt_counter {
 	LBT_RING_FULL, /* by kind */
 	LBT_STRING_FAULT = LBT_KINDS,

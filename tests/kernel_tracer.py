@@ -24,3 +24,28 @@ def kernel_trace(events: Sequence[str]) -> Iterator[Callable[[], str]]:
     finally:
         (own / "events/enable").write_text("0")
         own.rmdir()
+
+
+@contextmanager
+def function_graph(functions: Sequence[str], pid: int) -> Iterator[Callable[[], str]]:
+    """What the kernel prints of the calls of its ``functions`` meanwhile, of a process with the
+    threads that it starts, outside of hardware interrupts. Before 6.12 only the first instance of
+    the tracer can do so."""
+    root = Path(find_root())
+    settings = {
+        "buffer_size_kb": ("65536", "1408"),
+        "options/function-fork": ("1", "0"),
+        "options/funcgraph-proc": ("1", "0"),
+        "options/funcgraph-irqs": ("0", "1"),
+        "set_ftrace_filter": (" ".join(functions), ""),
+        "set_ftrace_pid": (str(pid), ""),
+        "current_tracer": ("function_graph", "nop"),
+    }
+    try:
+        (root / "trace").write_text("")
+        for name, (value, _) in settings.items():
+            (root / name).write_text(value)
+        yield (root / "trace").read_text
+    finally:
+        for name, (_, value) in reversed(settings.items()):
+            (root / name).write_text(value)

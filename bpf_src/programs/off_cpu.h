@@ -20,6 +20,8 @@ static __noinline void locate(struct lbt_thread_time *known, struct task_struct 
 	find_stack(&at);
 	/* where the kernel changes the mappings, it is in the call that is open, and ends none */
 	known->frame = at.other & 1 ? 1 : at.stack;
+	if (known->frame != 1 && config.off_cpu == LBT_OFF_CPU_IN_KERNEL)
+		known->frame -= LBT_KERNEL_STACK;
 	known->lane = at.other & 1 ? 0 : at.other;
 	known->bits = at.bits;
 }

@@ -201,7 +201,8 @@ def add_selection(parser: argparse.ArgumentParser) -> _ArgumentGroup:
         which,
         "--kernel",
         "NAMES",
-        "functions of the kernel: vfs_read, 'tcp_*', 'MODULE:*', /regex/; several with commas",
+        "functions of the kernel: vfs_read, 'tcp_*', 'MODULE:*', /regex/, vfs_read+0x9; several"
+        " with commas",
     )
     repeatable(which, "--line", "FILE:LINE", "whenever the program comes to this line")
     repeatable(

@@ -323,9 +323,9 @@ def _count_traced(plan: Plan) -> str:
     of_waiting = {probe.function for probe in plan.probes if probe.source == "off_cpu"}
     inside = {probe.function for probe in plan.probes if probe.source == "kernel"}
     of_kernel = {probe.function for probe in plan.probes if probe.event}
-    of_kernel -= of_events | inside | of_waiting
     of_places = {probe.function for probe in plan.probes if probe.role == "point"}
-    of_places -= of_markers | of_events
+    of_places -= of_markers | of_events | of_waiting
+    of_kernel -= of_events | inside | of_waiting | of_places
     others = map(len, (of_markers, of_places, of_kernel, of_events, inside, of_waiting))
     counts = {
         "function": len(plan.functions) - sum(others),

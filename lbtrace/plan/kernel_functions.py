@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -23,7 +24,7 @@ from lbtrace.plan.probe_sources import Found
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.value_selection import depth, member_names
 from lbtrace.plan.warnings import name_functions
-from lbtrace.system.kernel_symbols import count_functions, find_traceable
+from lbtrace.system.kernel_symbols import count_functions, find_size, find_traceable
 
 ALIKE = 3
 """Names that an error proposes."""
@@ -34,6 +35,9 @@ kernels take 0.1 s for each."""
 
 ENTRY = Site(0, 0, emulated=True)
 """The first instruction, whose address is the kernel's affair."""
+
+INSIDE = Site(0, 0)
+PLACE = re.compile(r"[\w.:]+\+(0x[0-9a-f]+|[1-9]\d*)", re.I)
 
 SPACE = "either"
 """The kernel's types do not say of a pointer whether it leads to memory of the process."""
@@ -56,7 +60,13 @@ def find(
     images: Sequence[Image], patterns: Sequence[str], selection: Selection
 ) -> Iterator[Found | str]:
     """Yield the functions that ``patterns`` name. Raises `NoMatchError`, `KernelError`."""
-    selected = select(patterns)
+    points = [part for pattern in patterns for part in _split(pattern) if PLACE.fullmatch(part)]
+    for point in points:
+        yield _find_place(point)
+    patterns = [",".join(p for p in _split(pattern) if p not in points) for pattern in patterns]
+    if not any(patterns):
+        return
+    selected = select([pattern for pattern in patterns if pattern])
     if len(selected.names) > MOST and not selection.force:
         raise UsageError(
             f"{len(selected.names):,} functions of the kernel match, more than {MOST:,}",
@@ -89,7 +99,7 @@ def select(patterns: Sequence[str]) -> Selected:
     found: dict[str, None] = {}
     left_out: dict[str, str] = {}
     for pattern in patterns:
-        for part in [pattern] if pattern.startswith("/") else pattern.split(","):
+        for part in _split(pattern):
             named = _matching(counted, part)
             fit = []
             for name in named:
@@ -103,6 +113,29 @@ def select(patterns: Sequence[str]) -> Selected:
                 raise _nothing(part, named, left_out, counted)
             found |= dict.fromkeys(fit)
     return Selected(tuple(found), left_out)
+
+
+def _split(pattern: str) -> list[str]:
+    return [pattern] if pattern.startswith("/") else pattern.split(",")
+
+
+def _find_place(text: str) -> Found:
+    """The place ``NAME+OFFSET``. Where an instruction begins, the kernel finds out as it attaches.
+    Raises `NoMatchError`, `KernelError`."""
+    name, offset = text.rsplit("+", 1)
+    number = int(offset, 0)
+    (named,) = select([name]).names
+    size = find_size(named)
+    if 0 < size <= number:
+        hint = f"give an offset below {size:#x}"
+        raise NoMatchError(f"{text}: {name} has {size:#x} bytes", hint)
+    event = KernelEvent(named, number)
+    point = Probe(INSIDE, "point", source="kernel place", binary=NO_BINARY, event=event)
+    shown = f"{named.rpartition(':')[2]}+{number:#x}"
+    function = Function(shown, 0, 0, 0, (), (), None, binary=NO_BINARY)
+    nothing = Prototype((), None, complete=True)
+    places = partial(_locate, os.uname().machine)
+    return Found(function, point, nothing, places, by_register=True)
 
 
 def explain(selected: Selected) -> Iterator[str]:

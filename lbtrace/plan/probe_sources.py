@@ -31,7 +31,8 @@ class Found(NamedTuple):
     """What a source has found, without values: ``function`` says how it is shown, ``opens`` and
     ``closes`` where it is (None: no end is seen). The values are those of the ``prototype``, at
     ``places``. Where those are shown that it has, and no others, they are ``completed``, and
-    ``again`` is a probe that closes with more fetches, which `Completed.again` has."""
+    ``again`` is a probe that closes with more fetches, which `Completed.again` has.
+    ``by_register``: expressions may name registers alone there."""
 
     function: Function
     opens: Probe
@@ -40,6 +41,7 @@ class Found(NamedTuple):
     closes: Probe | None = None
     completed: Callable[[CallValues], Completed] | None = None
     again: Probe | None = None
+    by_register: bool = False
 
 
 class Completed(NamedTuple):
@@ -115,7 +117,12 @@ def _plan(
     binary = found.function.binary
     machine = Machine(images[binary].machine if binary >= 0 else os.uname().machine)
     values = select_values(
-        machine, found.prototype, selection.values, found.places, undeclared=found.prototype is None
+        machine,
+        found.prototype,
+        selection.values,
+        found.places,
+        undeclared=found.prototype is None,
+        by_register=found.by_register,
     )
     again: tuple[Fetch, ...] = ()
     asked = selection.request and selection.request.wanted

@@ -20,6 +20,10 @@ ALIKE = 3
 BELOW = Site(0, 0, sp_delta=-8, emulated=True)
 """A point is below the system call that led there: see `lbtrace.plan.syscalls.BELOW`."""
 
+INSIDE = Site(0, 0, sp_delta=BELOW.sp_delta - (1 << 17), emulated=True)
+"""Below the kernel's functions that led there, too: those are placed below the system call by how
+deep they are on the kernel's stack (LBT_KERNEL_STACK in bpf_src/lbtrace.h)."""
+
 MOST = 1000
 """Tracepoints of a trace: each takes a link, which takes 0.1 s to detach."""
 
@@ -34,7 +38,8 @@ def find(images: Sequence[Image], patterns: Sequence[str], selection: Selection)
     for name in names:
         format = parse_format(read_format(name))
         event = KernelEvent(name, format.number)
-        point = Probe(BELOW, "point", source="tracepoint", binary=NO_BINARY, event=event)
+        site = INSIDE if selection.kernel else BELOW
+        point = Probe(site, "point", source="tracepoint", binary=NO_BINARY, event=event)
         yield Found(describe(name, format), point, format.prototype, format.places)
 
 

@@ -15,6 +15,13 @@ SOURCES = (
         finder="lbtrace.plan.kernel_functions",
     ),
     Source(
+        name="kernel place",
+        programs={"point": "kernel_reached"},
+        attach=("kernel_plain",),
+        tried=True,
+        everywhere=True,
+    ),
+    Source(
         name="kernel return",
         programs={"closes": "kernel_returned"},
         attach=ATTACH,

@@ -21,10 +21,12 @@ SOURCES = (
 )
 
 
-def settings(plan: Plan) -> tuple[bool, int, int]:
-    """Return whether a plan asks how long threads do not run, the number of its probe where they
-    were blocked, and for how many ns at least."""
+def settings(plan: Plan) -> tuple[int, int, int]:
+    """Return whether a plan asks how long threads do not run, 2 where it has functions of the
+    kernel, too (``LBT_OFF_CPU_IN_KERNEL``), the number of its probe where they were blocked, and
+    for how many ns at least."""
     probe = plan.off_cpu
     if probe is None or probe.event is None:
-        return False, 0, 0
-    return True, plan.probes.index(probe), probe.event.number
+        return 0, 0, 0
+    inside = any(probe.source == "kernel" for probe in plan.probes)
+    return 1 + inside, plan.probes.index(probe), probe.event.number

@@ -34,6 +34,15 @@ def read_code() -> Iterator[tuple[int, str, str]]:
             yield int(address, 16), name, module
 
 
+def find_size(name: str) -> int:
+    """Return how many bytes there are from a function, ``MODULE:NAME`` of a module's, to what comes
+    next, 0 where the kernel does not tell addresses. Raises `KernelError`."""
+    module, _, plain = name.rpartition(":")
+    code = [*read_code()]
+    start = next((at for at, other, of in code if (other, of) == (plain, module)), 0)
+    return min((at for at, *_ in code if at > start), default=start) - start if start else 0
+
+
 def _read_symbols() -> str:
     mark_uncertain()  # modules bring functions, and take them away
     try:

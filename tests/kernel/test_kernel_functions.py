@@ -4,6 +4,7 @@ those that led there."""
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,9 @@ from lbtrace.bpf.attach.kernel_plain import PMU
 from lbtrace.bpf.features import has_cookies
 
 Run = Callable[..., CompletedProcess[str]]
+
+KPROBES = Path(PMU).exists() and has_cookies()
+"""Whether this kernel takes them, for lbtrace."""
 
 PATH = (
     ("save", "opens"),
@@ -45,7 +49,7 @@ def paths(calls: list[dict[str, Any]]) -> dict[tuple[str, ...], list[dict[str, A
 
 def refuses(done: CompletedProcess[str]) -> bool:
     """Whether this kernel takes no kprobes, which is said then."""
-    if Path(PMU).exists() and has_cookies():
+    if KPROBES:
         return False
     why = "refuses probes in its own functions" if has_cookies() else "does not tell which of its"
     assert (done.returncode, done.stdout) == (1, ""), done
@@ -80,6 +84,44 @@ def test_calls_nest(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
     options = ["--arg", "file->f_path.dentry->d_name.name", "--where", "count == 15"]
     done = lbtrace("attach", "--kernel", "vfs_write", *options, "--", *program)
     assert done.stdout.count('vfs_write(file->f_path.dentry->d_name.name="saved") = 15') == 3
+
+
+def test_places(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
+    """Inside of a function, after what the kernel's own tracer has patched, and before anything
+    else: there the registers hold the arguments."""
+    program = [programs / "save", tmp_path / "saved"]
+    count, after = ("dx", (5, 9)) if os.uname().machine == "x86_64" else ("x2", (12,))
+    chosen = ["--func", "put", "--kernel", "vfs_write", "--arg", count, "--where", f"{count} == 15"]
+    for offset in after:  # with what marks the targets of jumps, it is the second
+        place = f"vfs_write+{offset:#x}"
+        done = lbtrace("attach", "--kernel", place, *chosen[4:], "--", *program)
+        if refuses(done):
+            return
+        if done.returncode == 0:
+            break
+        assert "there begins no instruction" in done.stderr
+    assert done.stdout.count(f"· {place} {count}=15") == 3, done
+    chosen = ["--func", "put", "--kernel", f"{place},vfs_write", "--format", "jsonl"]
+    done = lbtrace("attach", *chosen, "--", *program)
+    items = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    calls = [each for each in items if each["type"] == "call"]
+    points = [each for each in items if each["type"] == "point"]
+    within = [
+        {call["name"] for call in calls if call["depth"] < point["depth"] and spans(call, point)}
+        for point in points
+        if point["name"] == place and point["depth"] == 2
+    ]
+    assert within == [{"put", "vfs_write"}] * 3
+    done = lbtrace("attach", "--kernel", "vfs_write+0x1", "--", *program)
+    assert done.returncode == 2
+    assert "vfs_write+0x1: the kernel takes no probe there" in done.stderr
+    done = lbtrace("attach", "--kernel", "vfs_write+0x100000", "--", *program)
+    assert "vfs_write+0x100000: vfs_write has 0x" in done.stderr
+
+
+def spans(call: dict[str, Any], point: dict[str, Any]) -> bool:
+    start, end = call["start"], call["start"] + call["duration"]
+    return bool(start <= point["time"] <= end)
 
 
 @pytest.mark.host

@@ -30,7 +30,7 @@ PROGRAMS = {
     "paths-pointers": "paths.c -O1 -g -pthread -fno-omit-frame-pointer -fno-optimize-sibling-calls",
     "deep": "deep.c -O1 -g -fno-optimize-sibling-calls",
     "depth": "depth.c -O1 -g -fno-optimize-sibling-calls",
-    "save": "save.c -O1 -g",
+    "save": f"save.c -O1 -g {SDT}",
     "trace": "trace.c -O0 -g",
     "variables": "variables.c -O0 -g -w",
     "truth": "truth.c -O1 -g -pthread",

@@ -1,6 +1,7 @@
 /* Saves a file: functions below which the kernel does the work. Prints how many bytes it saved. */
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/sdt.h>
 #include <unistd.h>
 
 __attribute__((noinline)) int put(int file, const char *text, int size)
@@ -14,6 +15,7 @@ __attribute__((noinline)) int save(const char *path)
 
 	for (int n = 0; n < 3; n++)
 		saved += put(file, "a line of text\n", 15);
+	DTRACE_PROBE1(saving, done, saved);
 	close(file);
 	unlink(path);
 	return saved;

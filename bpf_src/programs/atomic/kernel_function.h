@@ -3,7 +3,6 @@
 #include "hit.h"
 #include "stack/walk.h"
 
-#define LBT_KERNEL_STACK (1 << 17) /* more than a task has in the kernel: THREAD_SIZE */
 #define LBT_NO_USER_STACK (1ULL << 46) /* of threads that never run a program, as io_uring's */
 
 #if defined(__TARGET_ARCH_x86)
@@ -18,23 +17,32 @@ struct pcpu_hot {
 extern const int __preempt_count __ksym __weak;
 extern const struct pcpu_hot pcpu_hot __ksym __weak;
 
-/* Whether an interrupt is being handled, of hardware or later (include/linux/preempt.h). */
-static __always_inline bool handles_interrupt(void)
+/*
+ * Whether an interrupt is being handled, of hardware or later (include/linux/preempt.h). A ``breakpoint``,
+ * which the entry of a function is not, counts as one itself: as an NMI (irqentry_nmi_enter()).
+ */
+static __always_inline bool is_interrupt(__u32 count, bool breakpoint)
 {
 	const __u32 hard_or_nmi = 0xff0000, soft = 0x100; /* 0x200 and more: they are held back */
 
+	count &= hard_or_nmi | soft;
+	return count && !(breakpoint && count == 0x110000);
+}
+
+static __always_inline bool handles_interrupt(bool breakpoint)
+{
 	if (bpf_ksym_exists(&__preempt_count))
-		return *(const int *)bpf_this_cpu_ptr(&__preempt_count) & (hard_or_nmi | soft);
+		return is_interrupt(*(const int *)bpf_this_cpu_ptr(&__preempt_count), breakpoint);
 	if (bpf_ksym_exists(&pcpu_hot)) {
 		const struct pcpu_hot *hot = bpf_this_cpu_ptr(&pcpu_hot);
 
-		return hot->preempt_count & (hard_or_nmi | soft);
+		return is_interrupt(hot->preempt_count, breakpoint);
 	}
 	return false;
 }
 #else
 /* Interrupts have stacks of their own: call_on_irq_stack() in arch/arm64/kernel/entry.S. */
-static __always_inline bool handles_interrupt(void)
+static __always_inline bool handles_interrupt(bool breakpoint)
 {
 	return false;
 }
@@ -47,7 +55,7 @@ static __always_inline bool handles_interrupt(void)
  * program's function, and calls nest as they do in the kernel. A function of its own: what calls
  * this has little room on the stack.
  */
-static __noinline bool find_below(struct pt_regs *ctx, bool opens, struct below *found)
+static __noinline bool find_below(struct pt_regs *ctx, __u16 kind, struct below *found)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *user = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -58,8 +66,8 @@ static __noinline bool find_below(struct pt_regs *ctx, bool opens, struct below 
 		return false;
 	bpf_probe_read_kernel(&top, sizeof(top), &user); /* as a number */
 	depth = top - STACK_POINTER(ctx);
-	if (depth - 1 >= LBT_KERNEL_STACK || handles_interrupt()) {
-		if (opens)
+	if (depth - 1 >= LBT_KERNEL_STACK || handles_interrupt(kind == LBT_POINT)) {
+		if (kind != LBT_CLOSE)
 			increment(LBT_IN_INTERRUPT);
 		return false;
 	}
@@ -73,10 +81,10 @@ static __noinline bool find_below(struct pt_regs *ctx, bool opens, struct below 
 /* A thread enters or leaves a function of the kernel. */
 static __always_inline void pass_function(struct pt_regs *ctx, __u16 kind, bool popped)
 {
-	const bool walks = kind == LBT_OPEN || config.deferred || config.aggregating;
+	const bool walks = kind != LBT_CLOSE || config.deferred || config.aggregating;
 	struct below below = {};
 
-	if (!find_below(ctx, kind == LBT_OPEN, &below))
+	if (!find_below(ctx, kind, &below))
 		return;
 	if (walks)
 		begin_walks(ctx, popped, popped ? 0 : INSTRUCTION_POINTER(ctx)); /* a return is in the kernel's trampoline */
@@ -89,6 +97,14 @@ SEC("?kprobe")
 int kernel_entered(struct pt_regs *ctx)
 {
 	pass_function(ctx, LBT_OPEN, false);
+	return 0;
+}
+
+/* Inside of a function, whose frame is above. */
+SEC("?kprobe")
+int kernel_reached(struct pt_regs *ctx)
+{
+	pass_function(ctx, LBT_POINT, false);
 	return 0;
 }
 
