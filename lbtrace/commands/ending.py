@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -51,7 +50,11 @@ def killed(session: Session) -> list[str]:
     """Return a line that says which signal has ended the command, if one did that people do not
     send."""
     number = session.child.killed_by if session.child else 0
-    if number in (0, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+    if not number:
+        return []
+    import signal  # imported here because few commands end so
+
+    if number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
         return []
     return [f"{session.target.command[0]} was ended by {signal.Signals(number).name}"]
 
