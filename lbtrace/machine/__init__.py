@@ -154,12 +154,10 @@ class Machine:
         found: frozenset[tuple[int, int]] | None = module.caller_reads(code, read)
         return found
 
-    def find_result_writes(self, code: Code, *, loads: bool = True) -> frozenset[str]:
+    def find_result_writes(self, code: Code) -> frozenset[str]:
         """Return registers that a function with this ``code`` certainly writes for its callers:
-        before a return, and does not read any more. Without ``loads`` those do not count that load
-        variables, which code may do for nothing where they are volatile."""
-        module = self._optional("result_writes")
-        found: frozenset[str] = module.result_writes(code, loads=loads)
+        before a return, and does not read any more."""
+        found: frozenset[str] = self._optional("result_writes").result_writes(code)
         return found
 
     def find_result_widths(self, code: Code) -> dict[str, int]:

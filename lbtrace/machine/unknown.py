@@ -39,7 +39,7 @@ def result_widths(_code: Code) -> dict[str, int]:
     return {}
 
 
-def result_writes(_code: Code, *, loads: bool = True) -> frozenset[str]:
+def result_writes(_code: Code) -> frozenset[str]:
     """None are known."""
     return frozenset()
 

@@ -269,39 +269,6 @@ def test_what_optimisers_make_of_parameters(
     assert not reasons & {"unreadable: None", "unreadable: "}, f"seed {seed}, {command}"
 
 
-RESULTS = """
-    #include <stdio.h>
-    static __attribute__((noinline)) int twice(int x) { return 2 * x; }
-    static __attribute__((noinline)) int ignored(volatile int *p, int x) { *p += x; return x * 3; }
-    int main(void)
-    {
-        volatile int total = 0;
-        for (int i = 0; i < 3; i++) {
-            printf("%d\\n", twice(i));
-            ignored(&total, i);
-        }
-    }
-"""
-
-
-@pytest.mark.host
-def test_results_that_callers_use_are_shown(tool: Callable[[str], str], tmp_path: Path) -> None:
-    tool("clang")
-    source, program = tmp_path / "results.c", tmp_path / "results"
-    source.write_text(RESULTS)
-    subprocess.run(["clang", "-g", "-O2", source, "-o", program], check=True)
-    lbtrace = [sys.executable, "-m", "lbtrace"]
-    words = ["attach", "--func", "twice,ignored", "--quiet", "-o", tmp_path / "o.jsonl"]
-    done = subprocess.run(
-        [*lbtrace, *words, "--", program], check=True, capture_output=True, text=True
-    )
-    records = map(json.loads, (tmp_path / "o.jsonl").read_text().splitlines())
-    calls = [each for each in records if each["type"] == "call"]
-    shown = [each["result"] for each in calls if each["name"] == "twice"]
-    assert shown == [int(line) for line in done.stdout.split()] == [0, 2, 4]
-    assert [each["result"] for each in calls if each["name"] == "ignored"] == [None] * 3
-
-
 if __name__ == "__main__":
     tried: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as made_in:

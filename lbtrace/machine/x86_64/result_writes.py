@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import iced_x86
-from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpAccess, OpKind, RegisterExt
+from iced_x86 import Decoder, FlowControl, Mnemonic, OpAccess, OpKind, RegisterExt
 
 from lbtrace.machine.code import Code
 from lbtrace.machine.x86_64.operands import REGISTERS, WRITES
@@ -51,13 +51,7 @@ def result_widths(code: Code) -> dict[str, int]:
     return found
 
 
-FIXED = frozenset(
-    {iced_x86.Register.RSP, iced_x86.Register.RBP, iced_x86.Register.RIP, iced_x86.Register.NONE}
-)
-"""Bases of addresses of variables."""
-
-
-def result_writes(code: Code, *, loads: bool = True) -> frozenset[str]:
+def result_writes(code: Code) -> frozenset[str]:
     """See `lbtrace.machine.Machine.find_result_writes`."""
     found: set[str] = set()
     last: set[str] = set()
@@ -78,13 +72,6 @@ def result_writes(code: Code, *, loads: bool = True) -> frozenset[str]:
         if instruction.mnemonic in SIDE_EFFECTS or instruction.op0_kind != OpKind.REGISTER:
             continue
         own = REGISTERS.get(RegisterExt.full_register(instruction.op0_register), "")
-        if own in written and (loads or not _loads_variable(instruction)):
+        if own in written:
             last.add(own)
     return frozenset(found)
-
-
-def _loads_variable(instruction: Instruction) -> bool:
-    """Whether it may read a variable for nothing, as it does one that is volatile."""
-    if instruction.op_count < 2 or instruction.op1_kind != OpKind.MEMORY:
-        return False
-    return instruction.mnemonic != Mnemonic.LEA and instruction.memory_base in FIXED

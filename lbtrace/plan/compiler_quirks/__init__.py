@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 from lbtrace.model import Prototype
 from lbtrace.plan.compiler_quirks import (
-    dropped_results,
     exchanged_registers,
     frame_homes,
     late_registers,
@@ -41,7 +40,6 @@ STEPS: tuple[Step, ...] = (
     overwritten.settle,
     frame_homes.settle,
     late_registers.settle,
-    dropped_results.settle,
 )
 """In this order: each relies on those before it."""
 
