@@ -10,6 +10,7 @@ from types import ModuleType
 
 import iced_x86
 import pytest
+from msgspec.structs import replace
 
 from lbtrace.dwarf import go_prototypes
 from lbtrace.elf import debugfile, symbols
@@ -206,8 +207,13 @@ def test_a_plan_for_go_says_where_goroutines_are(go_program: Compile) -> None:
     ):
         program = str(go_program("fib", version))
         plan = make_plan(program, Selection(("main.fib",)))
-        assert plan.binaries[0].go == layout
+        found = plan.binaries[0].go
+        assert found is not None
+        assert replace(found, types=((), ()), kinds=(), held=((), ())) == layout
+        assert len(found.types[0]) == len(found.types[1]) == len(found.kinds) > 0  # of panics
+        assert "runtime.boundsError" in found.types[1]
         roles = [probe.role for probe in plan.probes]
-        assert roles == ["opens", "closes", "closes", "lane end"]
+        calls = ["opens", "closes", "closes"]
+        assert roles == [*calls, "lane end", "panic", "landing", "landing"]
         with pytest.raises(UsageError, match="Go moves its stacks"):
             make_plan(program, Selection(("main.fib",), returns="uretprobe"))
