@@ -214,6 +214,6 @@ def test_a_plan_for_go_says_where_goroutines_are(go_program: Compile) -> None:
         assert "runtime.boundsError" in found.types[1]
         roles = [probe.role for probe in plan.probes]
         calls = ["opens", "closes", "closes"]
-        assert roles == [*calls, "lane end", "panic", "landing", "landing"]
+        assert roles == [*calls, "lane end", "panic", "landing", "crash"]
         with pytest.raises(UsageError, match="Go moves its stacks"):
             make_plan(program, Selection(("main.fib",), returns="uretprobe"))
