@@ -10,7 +10,10 @@ FORGETTING = ("exited", "ended")
 """Those that lose nothing when they are missed: a new process or thread of that number is
 distinguished."""
 
-INTERRUPTING = ("kernel_entered", "kernel_returned", "kernel_reached")
+CALLS = ("kernel_entered", "kernel_returned")
+"""Those of a call of a function of the kernel."""
+
+INTERRUPTING = (*CALLS, "kernel_reached")
 """Those that the kernel skips for interrupts while another one runs, whose calls are left out
 anyway, at both ends."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lbtrace.bpf._libbpf import lib
-from lbtrace.bpf.backup_programs import INTERRUPTING
+from lbtrace.bpf.backup_programs import CALLS
 
 
 class KernelLinks:
@@ -25,7 +25,7 @@ class KernelLinks:
         (Linux 6.8 and later say so)."""
         entries, returns = (
             sum(max(0, int(lib.lbt_link_misses(fd))) for fd in self._links.get(name, ()))
-            for name in INTERRUPTING[:2]
+            for name in CALLS
         )
         return self._before + max(0, returns - entries)
 

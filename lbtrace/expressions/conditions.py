@@ -36,6 +36,7 @@ from lbtrace.expressions.resolve import compute_both
 from lbtrace.expressions.tree import Comparison, ExpressionError, Operator, written
 from lbtrace.expressions.unsuited import (
     no_text,
+    no_unit,
     number_for_text,
     refuse_declared,
     where_decimals_are,
@@ -153,9 +154,7 @@ class Comparer:
         if pseudo.name != "duration":
             _refuse_time(constant)
         elif constant.form != "time" and (number := number_of(constant)):
-            what = f"this time has no unit: {number} of what?"
-            hint = f"write {number}ms, {number}us or {number}ns"
-            raise ExpressionError(constant.at, what, hint)
+            raise no_unit(constant.at, number)
         moment = MOMENTS.get(pseudo.name, "any")
         number = _comparable(operator, PSEUDO_TYPES[pseudo.name], 0, constant)
         return moment, Condition(0, operator, number, False, subject=pseudo.name)

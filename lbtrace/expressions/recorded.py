@@ -28,7 +28,9 @@ from lbtrace.expressions.tree import (
     TextOf,
     written,
 )
+from lbtrace.expressions.unsuited import no_unit
 from lbtrace.model import Call
+from lbtrace.values.character import UNDECODED
 from lbtrace.values.datum import Datum, Form, find_value, keys_of
 
 NULLS = frozenset({"nil", "NULL", "null", "nullptr", "None"})
@@ -94,6 +96,10 @@ class RecordedTest:
         self.uncompared = 0
         self._source = source
         self._test = condition(source)
+        try:
+            _check_units(self._test)
+        except ExpressionError as error:
+            raise error.error("where", source) from None
         self._arguments: dict[str, Datum] = {}
         self._unknown: dict[str, int] = {}
         self._found: set[str] = set()
@@ -151,7 +157,6 @@ class RecordedTest:
         return not until
 
     def _compares(self, test: Comparison, call: Call) -> bool:
-        _check_units(test)
         left, right = self._value(test.left, call), self._value(test.right, call)
         holds = self._related(test, left, right)
         return holds != test.contrary
@@ -249,17 +254,19 @@ class RecordedTest:
         return SIGNS[node.sign](int(left), int(right)) if node.sign != "*" else left * right
 
 
-def _check_units(test: Comparison) -> None:
-    """Refuse a bare number where a time is meant."""
-    for one, other in ((test.left, test.right), (test.right, test.left)):
-        if isinstance(one, Name) and one.name in TIMES and isinstance(other, Number):
-            number = other.value
-            if other.form != "time" and number:
-                raise ExpressionError(
-                    other.at,
-                    f"this time has no unit: {number} of what?",
-                    f"write {number}ms, {number}us or {number}ns",
-                )
+def _check_units(test: Test) -> None:
+    """Raise `ExpressionError` for a bare number where a time is meant."""
+    match test:
+        case Negation(inner=inner):
+            _check_units(inner)
+        case Junction(parts=parts):
+            for part in parts:
+                _check_units(part)
+        case Comparison(left=left, right=right):
+            for one, other in ((left, right), (right, left)):
+                timed = isinstance(one, Name) and one.name in TIMES
+                if timed and isinstance(other, Number) and other.form != "time" and other.value:
+                    raise no_unit(other.at, other.value)
 
 
 def _inside(node: Node) -> Node:
@@ -296,7 +303,7 @@ def _number(value: Any) -> float:
         return value
     if _syntax(value) == "character":
         code = ord(value)
-        return code & LOWEST_BYTE if 0xDC00 <= code < 0xDD00 else code
+        return code - UNDECODED if UNDECODED <= code <= UNDECODED + LOWEST_BYTE else code
     if _syntax(value) == "reference":
         return int(value.address)
     if isinstance(value, Word):

@@ -159,6 +159,12 @@ def where_decimals_are(type: Type, name: str) -> str:
     return _leads_to(type, name)
 
 
+def no_unit(at: int, number: float) -> ExpressionError:
+    """The error for a bare number where a time is compared."""
+    what = f"this time has no unit: {number} of what?"
+    return ExpressionError(at, what, f"write {number}ms, {number}us or {number}ns")
+
+
 def no_text(at: int, type: Type, name: str) -> ExpressionError:
     """Return what is wrong where ``name``, a value of ``type`` that is no number, is compared with
     text."""

@@ -140,10 +140,9 @@ class _Search:
         name = name if named or moved else pattern
         having = [each for each in named if each.has(name)]
         having = having or [each for each in self._libraries if each.has(name)] or named
-        if having and not named and self._inlines(name):
-            return ""
         exporting = [each for each in having if each.exports(name)]
-        if not having or not (exporting or named or not self._is_inlined(name)):
+        own = not exporting or any(_may_declare(each, name) for each in self._programs)
+        if not having or (own and not named and self._is_inlined(name)):
             return ""
         first, *others = exporting or having
         if first.image not in self.images:
@@ -153,12 +152,6 @@ class _Search:
             also = [each.name for each in others]
             self.notes.append(f"{where} ({some(also)} has such functions, too)" if also else where)
         return f"{name}@{first.image.path}"
-
-    def _inlines(self, name: str) -> bool:
-        """Whether a function of that name is the program's own, and was inlined: then the
-        library's is not meant. What the program imports is."""
-        asked = [each for each in self._programs if _may_declare(each, name)]
-        return bool(asked) and self._is_inlined(name)
 
     def _is_inlined(self, name: str) -> bool:
         """Whether it is a function of the program that was inlined, and thus none of a library."""

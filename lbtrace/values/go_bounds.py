@@ -27,10 +27,10 @@ def message(error: Datum) -> Text | None:
     """Return what an error says; None where it was not read, or says something else."""
     if not isinstance(error, Fields):
         return None
-    values = [field.value for field in error.fields]
-    if len(values) != 4 or not all(isinstance(each, int) for each in values):
+    numbers = [int(f.value) for f in error.fields if isinstance(f.value, int)]
+    if not len(numbers) == len(error.fields) == 4:
         return None
-    x, y, signed, code = map(int, values)  # type: ignore[arg-type]
+    x, y, signed, code = numbers
     if not 0 <= code < len(FORMS):
         return None
     first, rest = FORMS[code]
