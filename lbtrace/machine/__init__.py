@@ -146,12 +146,15 @@ class Machine:
         calls or jumps to ``read`` reads."""
         return bool(self._optional("entry_reads").reads_at_entry(code, registers, read))
 
-    def find_caller_reads(self, code: Code, read: Read) -> frozenset[tuple[int, int]] | None:
+    def find_caller_reads(
+        self, code: Code, read: Read, *, every: bool = False
+    ) -> frozenset[tuple[int, int]] | None:
         """Return what a function with this ``code`` certainly reads of its caller's frame, or
         refers to, or what it jumps to, which ``read`` reads: from which to which distance from the
-        stack pointer at entry. None where that is not known of any function."""
+        stack pointer at entry. None where that is not known of any function, or of this one where
+        ``every`` read is asked for."""
         module = self._optional("caller_reads")
-        found: frozenset[tuple[int, int]] | None = module.caller_reads(code, read)
+        found: frozenset[tuple[int, int]] | None = module.caller_reads(code, read, every=every)
         return found
 
     def find_result_writes(self, code: Code) -> frozenset[str]:

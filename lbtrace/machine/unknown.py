@@ -14,7 +14,7 @@ def argument_stores(_code: Code) -> ArgumentStores | None:
     return None
 
 
-def caller_reads(_code: Code, _read: Read) -> frozenset[tuple[int, int]] | None:
+def caller_reads(_code: Code, _read: Read, *, every: bool) -> frozenset[tuple[int, int]] | None:
     """It is not known."""
     return None
 

@@ -238,7 +238,11 @@ def build(seed: int, many: int, command: list[str], into: Path) -> Path:
 LEVELS = ("-O1", "-O2", "-O3", "-Os", "-Og", "-O2 -flto", "-O3 -flto")
 COMMANDS = (
     *(f"gcc -g {level}" for level in LEVELS),
-    *(f"clang -g {level}{' -fuse-ld=lld' * ('-flto' in level)}" for level in LEVELS),
+    *(
+        f"{clang} -g {level}{' -fuse-ld=lld' * ('-flto' in level)}"
+        for clang in ("clang", "clang++ -x c++")
+        for level in LEVELS
+    ),
 )
 
 
@@ -249,6 +253,7 @@ COMMANDS = (
         (1, 60, "gcc -g -O2"),
         (2, 60, "clang -g -O2 -flto -fuse-ld=lld"),
         (7002, 60, "clang -g -O2"),  # passes one half of a struct
+        (8, 60, "clang++ -x c++ -g -O2"),  # copies no struct that is not read
         # Loads a parameter into the register it names.
         pytest.param(328949755, 230, "clang -g -Os", marks=pytest.mark.slow),
         *(pytest.param(None, 250, command, marks=pytest.mark.slow) for command in COMMANDS),

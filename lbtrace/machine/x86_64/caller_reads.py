@@ -67,6 +67,11 @@ class _Piece:
         self._instructions = {each.ip: each for each in Decoder(64, code[data:], ip=start)}
         self._stacks = _follow(self._instructions, start, whole=whole)
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether it is known what the stack is where it goes on."""
+        return bool(self._stacks)
+
     def find_spans(self, *, writes: bool = False, refers: bool = True) -> frozenset[Span]:
         """Return what it reads, or ``writes``, of the caller's frame; or what it ``refers`` to."""
         return frozenset(
@@ -89,9 +94,11 @@ class _Piece:
         return sorted(target for target in targets if not start <= target < end)
 
 
-def caller_reads(code: Code, read: Read) -> frozenset[Span]:
+def caller_reads(code: Code, read: Read, *, every: bool) -> frozenset[Span] | None:
     """See `lbtrace.machine.Machine.find_caller_reads`."""
     own = _Piece(code.code, code.address, whole=True)
+    if every and not (own.is_followed and code.address + len(code.code) >= code.limit):
+        return None
     found = own.find_spans()
     jumps = own.find_jumps(code.address, code.limit)
     if not jumps:

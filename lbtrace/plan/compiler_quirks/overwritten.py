@@ -52,6 +52,7 @@ def settle(prototype: Prototype, body: FunctionBody) -> Prototype:
     if prototype.hints.compiler != "llvm" or prototype.stores_all:
         return prototype
     frame_size = cache(lambda: machine.find_frame_size(code(BEGINNING)))
+    prototype = _without_unread_copies(prototype, body, frame_size)
     elsewhere = {
         number
         for number, formal in enumerate(prototype.parameters)
@@ -87,6 +88,39 @@ def settle(prototype: Prototype, body: FunctionBody) -> Prototype:
     return (
         _without(prototype, unreliable - order.find_passed(unreliable)) if unreliable else prototype
     )
+
+
+def _without_unread_copies(
+    prototype: Prototype, body: FunctionBody, frame_size: FrameSize
+) -> Prototype:
+    """``prototype`` without structs of which nothing is read: LLVM has callers copy none of them to
+    their stack then, but leave the place for it."""
+    copies = {
+        number: home
+        for number, formal in enumerate(prototype.parameters)
+        if formal.frame_location is not None
+        and formal.size > WORD
+        and not (formal.type.computes or formal.type.is_real)  # it is stored, not copied
+        and not (formal.may_be_unset or formal.reference)
+        and (home := find_home(body.machine, formal.frame_location, frame_size)) is not None
+        and home[0] == CALLER_STACK
+    }
+    if not copies:
+        return prototype
+    reads = body.machine.find_caller_reads(body.beginning(LARGEST), body.read, every=True)
+    if reads is None:
+        return prototype
+    parameters = tuple(
+        replace(formal, frame_location=None, may_be_unset=True)
+        if number in copies
+        and not any(
+            start < copies[number][1] + formal.size and copies[number][1] < end
+            for start, end in reads
+        )
+        else formal
+        for number, formal in enumerate(prototype.parameters)
+    )
+    return replace(prototype, parameters=parameters)
 
 
 def _without(prototype: Prototype, lost: Collection[int]) -> Prototype:
