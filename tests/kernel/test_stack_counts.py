@@ -7,6 +7,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -151,3 +152,40 @@ def test_what_has_no_room_is_reported(
         counted = sum(row.count for row in rows)
         assert 1 <= len(rows) <= 8
         assert session.losses().uncounted == sum(logged(log)[0].values()) - counted > 0
+
+
+RUNNING = r"""
+#include <stdlib.h>
+#include <unistd.h>
+#define APART __attribute__((noipa))
+APART void leaf(void) { }
+APART int compare(const void *a, const void *b) { leaf(); return *(int *)a - *(int *)b; }
+APART void order(void) { int v[4] = { 3, 1, 4, 2 }; qsort(v, 4, sizeof(*v), compare); }
+APART void once(void) { leaf(); }
+int main(void) {
+	for (;;) { order(); once(); usleep(10); }
+}
+"""
+"""Comes to leaf() by two paths, one through the C library, as fast as it can."""
+
+
+def test_no_stack_of_a_process_that_runs_is_cut(
+    compiled: Callable[[str, list[str], str], Path], start: Callable[..., Any], lbtrace: Run
+) -> None:
+    """The first ones neither: what it has mapped is known when the probes are attached."""
+    program = compiled("running.c", ["gcc", "-O1", "-g"], RUNNING)
+    running = start(program)
+    of = ["--func", "leaf", "--pid", running.pid, "--duration", "0.3s", "--format"]
+    rows = json.loads(lbtrace("stacks", *of, "json").stdout)["stacks"]
+    own = [
+        [each["name"] for each in row["frames"] if each["binary"] == str(program)] for row in rows
+    ]
+    assert {own_part(names[::-1]) for names in own} == {
+        "main;once;leaf",
+        "main;order;compare;leaf",
+    }
+    assert {row["end"] for row in rows} == {"outermost"}
+    shown = lbtrace("attach", "--stack", "9", *of, "jsonl", "--max-events", "400").stdout
+    calls = [row for row in map(json.loads, shown.splitlines()) if row["type"] == "call"]
+    assert len(calls) > 100
+    assert {call["callers"]["end"] for call in calls} == {"outermost"}
