@@ -310,6 +310,36 @@ def test_intervals_are_what_each_has_added(
     assert f"{sum(counts):,} calls counted, nothing lost" in err
 
 
+NESTED_FOREVER = r"""
+#define APART __attribute__((noipa))
+APART void leaf(void) { }
+APART void middle(void) { leaf(); leaf(); }
+APART void outer(void) { middle(); leaf(); }
+int main(void) { for (;;) outer(); }
+"""
+
+
+def test_intervals_have_times_of_calls_themselves(
+    compiled: Callable[[str, list[str], str], Path],
+    start: Callable[..., Any],
+    lbtrace: Run,
+    mode: str,
+) -> None:
+    """Though calls come while the kernel's counts are read."""
+    running = start(compiled("nested.c", ["gcc", "-O1", "-g"], NESTED_FOREVER))
+    options = ["--mode", mode, "--interval", "50ms", "--duration", "1s", "--format", "json"]
+    functions = ["--func", "leaf", "--func", "middle", "--func", "outer"]
+    done = lbtrace("latency", *functions, "--pid", running.pid, *options)
+    *intervals, _ = map(json.loads, done.stdout.splitlines())
+    rows = [row for each in intervals for row in each["histogram"]]
+    assert len(rows) > 20
+    for row in rows:
+        if row["name"] == "leaf":
+            assert row["self_time"] == row["total"]
+        else:
+            assert 0 < row["self_time"] < row["total"]
+
+
 def test_tracepoints_are_counted(programs: Path, lbtrace: Run) -> None:
     done = lbtrace(
         *("count", "--tracepoint", "sched:sched_process_exit", "--format", "json"),
