@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from lbtrace.answers.row import Row
-from lbtrace.answers.table import align
+from lbtrace.answers.table import align, write_csv
 from lbtrace.model import Losses
 from lbtrace.text import clean, duration, to_json
 
@@ -19,6 +19,9 @@ functions that have not changed, about three are beyond."""
 
 FEWEST = 5
 """Durations of which the spread says something."""
+
+OF_SIDES = Row.__struct_fields__[Row.__struct_fields__.index("calls") :]
+"""What is known of each side: the numbers."""
 
 HEADING = ("CHANGE", "BEFORE", "AFTER", "AVG", "CALLS", "FUNCTION")
 
@@ -106,3 +109,17 @@ def write_changes_json(changes: Sequence[Change], lost: Sequence[Losses]) -> str
     """Return a JSON object, with what each trace has lost."""
     made = {"changes": msgspec.to_builtins(changes), "lost": msgspec.to_builtins(lost)}
     return to_json(made) + "\n"
+
+
+def write_changes_csv(changes: Sequence[Change]) -> str:
+    """Return a line for each change: what it is of, what changed, and the numbers of each side."""
+    own = ("name", "key", "path", "total", "mean", "noise")
+    fields = [*own, *(f"{side}_{field}" for side in ("before", "after") for field in OF_SIDES)]
+
+    def cells(change: Change) -> list[object]:
+        sides = (
+            getattr(row, field, None) for row in (change.before, change.after) for field in OF_SIDES
+        )
+        return [*(getattr(change, field) for field in own), *sides]
+
+    return write_csv(fields, map(cells, changes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -82,13 +82,9 @@ def write_json(rows: Sequence[Row], by: By, summary: Summary, unkept: int) -> st
     return to_json(made) + "\n"
 
 
-def write_csv(rows: Sequence[Row]) -> str:
+def write_csv(fields: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return comma-separated values (RFC 4180): a heading, and a line a row."""
-    fields = Row.__struct_fields__
-    lines = [",".join(fields)]
-    for row in rows:
-        cells = [getattr(row, field) for field in fields]
-        lines.append(",".join(map(_quoted, cells)))
+    lines = [",".join(fields), *(",".join(map(_quoted, row)) for row in rows)]
     return "\n".join(lines) + "\n"
 
 
@@ -97,6 +93,8 @@ def _quoted(cell: object) -> str:
         cell = ";".join(cell)
     if isinstance(cell, str):
         return '"' + clean(cell).replace('"', '""') + '"'
+    if isinstance(cell, bool):
+        return str(cell).lower()
     return "" if cell is None else str(cell)
 
 

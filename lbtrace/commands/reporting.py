@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from functools import partial
 from io import StringIO
 
-from lbtrace.answers.diff import compare, write_changes, write_changes_json
+from lbtrace.answers.diff import compare, write_changes, write_changes_csv, write_changes_json
 from lbtrace.answers.profile import By
 from lbtrace.answers.row import Row
 from lbtrace.capture import Capture, read_capture
@@ -45,31 +46,40 @@ def _check_calls(capture: Capture) -> None:
 
 def _compare(args: argparse.Namespace) -> int:
     """Report what differs between two captures."""
-    if args.by == "thread" or args.sort != "total" or args.format == "csv":
-        raise UsageError(
-            "--diff excludes --by thread, --sort and --format csv", "leave the others out"
-        )
+    if args.by == "thread":
+        raise UsageError("--diff compares no threads", "leave --by thread out")
+    if args.sort != "total":
+        raise UsageError("--diff sorts by the change of TOTAL", f"leave --sort {args.sort} out")
     destination = Destination(args.output, force=args.force, kept=[args.capture, args.diff])
     found, lost, status = list[list[Row]](), list[Losses](), 0
-    for path in (args.capture, args.diff):
-        with (
-            read_capture(path, salvage=args.salvage) as capture,
-            Progress(not destination.is_stdout) as progress,
-        ):
-            _check_calls(capture)
+    with ExitStack() as opened:
+        captures = [
+            opened.enter_context(read_capture(path, salvage=args.salvage))
+            for path in (args.capture, args.diff)
+        ]
+        sinks = [_profiled(capture, args) for capture in captures]
+        for capture, sink in zip(captures, sinks, strict=True):
             tell_notes(capture, args)
-            sink = Report(StringIO(), capture.plan, settings=_settings(capture.plan, args))
-            summary = drive(capture, sink, progress)
-        if not args.quiet:
-            say([f"{path}:"])
-        status = max(status, tell_summary(capture, summary, args))
-        found.append(sink.rows())
-        lost.append(summary.losses)
+            with Progress(not destination.is_stdout) as progress:
+                summary = drive(capture, sink, progress)
+            if not args.quiet:
+                say([f"{capture.path}:"])
+            status = max(status, tell_summary(capture, summary, args))
+            found.append(sink.rows())
+            lost.append(summary.losses)
     changes = compare(*found)[: args.top]
-    written = write_changes_json(changes, lost) if args.format == "json" else write_changes(changes)
+    if args.format == "json":
+        written = write_changes_json(changes, lost)
+    else:
+        written = (write_changes_csv if args.format == "csv" else write_changes)(changes)
     with open_output(destination, binary=False) as stream:
         stream.write(written)
     return status
+
+
+def _profiled(capture: Capture, args: argparse.Namespace) -> Report:
+    _check_calls(capture)
+    return Report(StringIO(), capture.plan, settings=_settings(capture.plan, args))
 
 
 def _settings(plan: Plan, args: argparse.Namespace) -> Settings:

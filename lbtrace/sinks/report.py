@@ -126,6 +126,7 @@ class Report(Sink):
         if settings.form == "json":
             self._stream.write(write_json(rows, settings.by, summary, unkept))
         elif settings.form == "csv":
-            self._stream.write(write_csv(rows))
+            fields = Row.__struct_fields__
+            self._stream.write(write_csv(fields, map(attrgetter(*fields), rows)))
         else:
             self._stream.write(write_table(rows, settings.by) + "".join(f"{g}\n" for g in gaps))
