@@ -354,6 +354,8 @@ def _ask(find: Callable[[ArgExpression], _Found], option: str, wanted: ArgExpres
     except ExpressionError as error:
         if error.hint == UNREADABLE:
             error.hint = "name another value"
+        if error.lacks_name and option == "by" and wanted.source == "stack":
+            error.hint = "stacks are no key beside others: lbtrace stacks counts by them"
         raise error.error(option, wanted.source) from None
 
 

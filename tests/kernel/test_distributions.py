@@ -340,6 +340,37 @@ def test_intervals_have_times_of_calls_themselves(
             assert 0 < row["self_time"] < row["total"]
 
 
+SLOW = r"""
+#include <unistd.h>
+#define APART __attribute__((noipa))
+APART void inner(int n) { usleep(n); }
+APART void work(int n) { inner(n); __asm__ volatile(""); }
+int main(void) { for (int n = 0; n < 12; n++) work(n % 3 ? 100 : 120000 + n); }
+"""
+
+
+def test_slow_calls_alone(
+    compiled: Callable[[str, list[str], str], Path], lbtrace: Run, tmp_path: Path
+) -> None:
+    program = compiled("slow.c", ["gcc", "-O1", "-g"], SLOW)
+
+    def latency(*words: str) -> dict[str, Any]:
+        traced = ("--func", "work", "--func", "inner", "--slow", "110ms", *words)
+        done = lbtrace("latency", *traced, "--format", "json", "--", program)
+        return {row["name"]: row for row in json.loads(done.stdout)["histogram"]}
+
+    rows = latency()
+    assert {name: row["count"] for name, row in rows.items()} == {"work": 4, "inner": 4}
+    assert min(row["min"] for row in rows.values()) > 110_000_000
+    assert rows["work"]["self_time"] == rows["work"]["total"] - rows["inner"]["total"]
+    rows = latency("--where", "n == 120000 or n > 120005", "--hist", "n")
+    assert {name: row["total"] for name, row in rows.items()} == dict.fromkeys(
+        ("work", "inner"), 3 * 120000 + 6 + 9
+    )
+    done = lbtrace("latency", "--func", "work", "--slow", "5ms", "--where", "n =", "--", program)
+    assert done.stderr.startswith("  n =\n    ^\n")
+
+
 def test_tracepoints_are_counted(programs: Path, lbtrace: Run) -> None:
     done = lbtrace(
         *("count", "--tracepoint", "sched:sched_process_exit", "--format", "json"),

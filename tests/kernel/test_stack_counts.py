@@ -80,6 +80,18 @@ def test_rows_in_each_mode(programs: Path, tmp_path: Path, mode: str) -> None:
     assert [row.count for row in rows] == sorted((row.count for row in rows), reverse=True)
 
 
+def test_counts_by_stack(programs: Path, tmp_path: Path, lbtrace: Run) -> None:
+    """Counts by nothing but the stack are those of ``stacks``."""
+    log = tmp_path / "log"
+    traced = ["--func", "leaf", "--format", "folded", "--", programs / "paths", log, "50"]
+    for options, number in ((), 0), (("--sum", "size"), 1):
+        log.unlink(missing_ok=True)
+        done = lbtrace("count", "--by", "stack", *options, *traced)
+        assert folded(done.stdout) == logged(log)[number]
+    done = lbtrace("count", "--func", "leaf", "--by", "stack,pid", *traced[4:])
+    assert (done.returncode, "lbtrace stacks counts by them" in done.stderr) == (2, True)
+
+
 def test_results_and_captures(programs: Path, tmp_path: Path, lbtrace: Run) -> None:
     """A value of the return is that of its call, whose own frame may have gone by then."""
     for way in ("sites", "uretprobe"):
