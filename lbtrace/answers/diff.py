@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from lbtrace.answers.row import Row
-from lbtrace.answers.table import align, write_csv
+from lbtrace.answers.table import align
 from lbtrace.model import Losses
 from lbtrace.text import clean, duration, to_json
 
@@ -111,15 +112,16 @@ def write_changes_json(changes: Sequence[Change], lost: Sequence[Losses]) -> str
     return to_json(made) + "\n"
 
 
-def write_changes_csv(changes: Sequence[Change]) -> str:
-    """Return a line for each change: what it is of, what changed, and the numbers of each side."""
+def flat(changes: Sequence[Change]) -> tuple[Sequence[str], list[list[Any]]]:
+    """Return names and values for each change: what it is of, what changed, and the numbers of each
+    side."""
     own = ("name", "key", "path", "total", "mean", "noise")
     fields = [*own, *(f"{side}_{field}" for side in ("before", "after") for field in OF_SIDES)]
 
-    def cells(change: Change) -> list[object]:
+    def cells(change: Change) -> list[Any]:
         sides = (
             getattr(row, field, None) for row in (change.before, change.after) for field in OF_SIDES
         )
         return [*(getattr(change, field) for field in own), *sides]
 
-    return write_csv(fields, map(cells, changes))
+    return fields, [*map(cells, changes)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 
@@ -153,6 +154,10 @@ class Frame(Struct, frozen=True):
         """What is shown of it behind its name: `` (inlined) at prog.c:12``; empty of others."""
         mark = " (inlined)" if self.inlined else ""
         return f"{mark} at {os.path.basename(self.source)}:{self.line}" if self.line else mark
+
+
+Counted: TypeAlias = Literal["call", "point", "stretch"]
+"""What is aggregated: calls, hits of places, stretches in which threads were blocked."""
 
 
 class Aggregate(Struct, frozen=True, gc=False):

@@ -345,7 +345,11 @@ def test_noise_is_told_from_change(before: Row | None, after: Row | None, shown:
     assert " ".join(write_changes(changes).splitlines()[1].split()) == shown
 
 
-def test_a_capture_has_not_changed_against_itself(recorded: str, capfd: Any) -> None:
+def test_a_capture_has_not_changed_against_itself(
+    recorded: str, capfd: Any, tmp_path: Path
+) -> None:
+    from pyarrow import parquet
+
     assert main(["report", recorded, "--diff", recorded, "--format", "json", "--quiet"]) == 0
     changes = json.loads(capfd.readouterr().out)["changes"]
     assert len(changes) == len(reported(recorded, capfd=capfd))
@@ -356,6 +360,16 @@ def test_a_capture_has_not_changed_against_itself(recorded: str, capfd: Any) -> 
     rows = [*csv.DictReader(io.StringIO(capfd.readouterr().out))]
     assert [row["name"] for row in rows] == [change["name"] for change in changes]
     assert all(row["before_total"] == row["after_total"] for row in rows)
+    columns = tmp_path / "changes.parquet"
+    words = ["--format", "parquet", "--quiet", "-o", str(columns)]
+    assert main(["report", recorded, "--diff", recorded, *words]) == 0
+    read = parquet.read_table(columns).to_pylist()
+    assert [row["before_calls"] for row in read] == [int(row["before_calls"]) for row in rows]
+    assert main(["report", recorded, *words, "--force"]) == 0
+    read = parquet.read_table(columns).to_pylist()
+    assert [row["calls"] for row in read] == [
+        row["calls"] for row in reported(recorded, capfd=capfd)
+    ]
     assert main(["report", recorded, "--diff", "nowhere.lbt"]) == 1
     assert capfd.readouterr().err.startswith("lbtrace: nowhere.lbt cannot be read")
 
