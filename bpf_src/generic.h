@@ -209,7 +209,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	__u64 values[LBT_SLOTS];
 	struct lbt_open_call *call = NULL;
 	__u32 faults = spec->opaque_zero, comparisons = 0;
-	__u64 error, negative, zero = spec->opaque_zero;
+	__u64 error, negative, inner, zero = spec->opaque_zero;
 	bool left_out;
 
 	if (!lands && needs_opening(spec)) {
@@ -287,7 +287,9 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 			leave_room(at);
 		return false;
 	}
-	nest(at, call, true);
+	inner = nest(at, call, true);
+	if (config.times_inner)
+		values[LBT_SLOT_INNER] = inner;
 	if (at->kind == LBT_OPEN && needs_opening(spec) && !remember(ctx, at, spec, values, faults))
 		return false;
 	if (config.nesting && at->kind == LBT_OPEN)

@@ -118,6 +118,7 @@ enum lbt_relation {
 /* What conditions and fetches refer to besides the values of a probe, by slot. */
 #define LBT_SLOT_PID 16
 #define LBT_SLOT_TID 17
+#define LBT_SLOT_INNER 17    /* where calls are timed: of its duration what those inside of it took */
 #define LBT_SLOT_DURATION 18 /* of a call that returns, ns; at an entry 1 for one of the program */
 #define LBT_SLOT_KEPT 19     /* what a register held when the call was entered; of a second and */
 			     /* third, the slots of pid and tid: the stack has no room for more */
@@ -364,6 +365,7 @@ struct lbt_config {
 	__u32 walks_stacks;  /* some program walks stacks */
 	__u32 unwind_tables; /* callers are found by tables where there are some */
 	__u32 nesting;	     /* of calls that are timed, or shown if left, it is known what is below them */
+	__u32 times_inner;   /* of the former: and how long that took */
 	__u32 shows_left;    /* calls that wait for a condition on their return are shown if left */
 	__u32 off_cpu;	     /* it is asked how long threads do not run */
 	__u32 off_cpu_probe; /* of the points at which they were blocked, */

@@ -26,26 +26,16 @@ struct {
 	__uint(max_entries, 1); /* user space sizes it where it is needed */
 } innermost_calls SEC(".maps");
 
-struct lbt_self_key {
-	__u32 probe;
-	__u32 pid;
-};
-
-struct lbt_self {
-	__u64 calls;
-	__u64 self;
-	__u64 unsure; /* calls of which it is not known inside of which one they are */
-};
-
+/* By process: calls of which it is not known inside of which one they are. */
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-	__type(key, struct lbt_self_key);
-	__type(value, struct lbt_self);
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, __u32);
+	__type(value, __u64);
 	__uint(max_entries, 1);
-} self_times SEC(".maps");
+} unsure_calls SEC(".maps");
 
 const struct lbt_innermost no_innermost = {};
-const struct lbt_self no_self = {};
+const __u64 no_unsure = 0;
 
 static __always_inline struct lbt_innermost *innermost_of(const struct hit *at)
 {
@@ -138,19 +128,34 @@ static __noinline void enter_call(const struct hit *at)
 	innermost->probe = at->entry;
 }
 
-/* It returns, and counts or not: conditions may leave it out. */
-static __noinline void leave_call(const struct hit *at, bool counts)
+static __noinline void note_unsure(const struct hit *at)
+{
+	__u64 *calls = bpf_map_lookup_elem(&unsure_calls, &at->pid);
+
+	if (!calls) {
+		bpf_map_update_elem(&unsure_calls, &at->pid, &no_unsure, BPF_NOEXIST);
+		calls = bpf_map_lookup_elem(&unsure_calls, &at->pid);
+	}
+	if (calls)
+		ADD(calls, 1);
+	else
+		increment(LBT_UNCOUNTED);
+}
+
+/*
+ * It returns, and counts or not: conditions may leave it out. Returns how long the timed calls inside
+ * of it took.
+ */
+static __noinline __u64 leave_call(const struct hit *at, bool counts)
 {
 	struct lbt_innermost *innermost = innermost_of(at);
 	struct lbt_call_key key = key_of(at, at->entry);
 	struct lbt_open_call *call = bpf_map_lookup_elem(&open_calls, &key), *around;
-	struct lbt_self_key of = { .probe = at->probe, .pid = at->pid };
 	__u64 took, inner, frame;
-	struct lbt_self *self;
 	bool unsure;
 
 	if (!call)
-		return;
+		return 0;
 	took = at->time - call->time;
 	inner = call->inner;
 	frame = call->around_frame;
@@ -171,31 +176,19 @@ static __noinline void leave_call(const struct hit *at, bool counts)
 		else
 			unsure = true;
 	}
-	if (config.shows_left || (!counts && !unsure))
-		return;
-	self = bpf_map_lookup_elem(&self_times, &of);
-	if (!self) {
-		bpf_map_update_elem(&self_times, &of, &no_self, BPF_NOEXIST);
-		self = bpf_map_lookup_elem(&self_times, &of);
-	}
-	if (!self)
-		return; /* user space knows it by the number of calls */
-	if (counts) {
-		ADD(&self->calls, 1);
-		ADD(&self->self, took - inner);
-	}
-	if (unsure)
-		ADD(&self->unsure, 1);
+	if (!config.times_inner || !unsure)
+		return inner;
+	note_unsure(at);
+	return 0;
 }
 
-/* A call begins, if conditions let it, or one that is remembered returns. */
-static __always_inline void nest(const struct hit *at, const struct lbt_open_call *call, bool counts)
+/* A call begins, if conditions let it, or one that is remembered returns: as `leave_call`. */
+static __always_inline __u64 nest(const struct hit *at, const struct lbt_open_call *call, bool counts)
 {
 	if (!config.nesting || !(call || (counts && at->kind == LBT_OPEN)))
-		return;
+		return 0;
 	pass_left(at, at->kind == LBT_OPEN);
-	if (call)
-		leave_call(at, counts);
+	return call ? leave_call(at, counts) : 0;
 }
 
 #endif

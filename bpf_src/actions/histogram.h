@@ -5,6 +5,7 @@
 struct histogram {
 	__u64 hits;
 	__u64 total;
+	__u64 inner; /* of durations: what timed calls inside of these took */
 };
 AGGREGATES(histogram, struct histogram);
 
@@ -57,4 +58,6 @@ static __noinline void histogram(struct lbt_simple_key *key, const struct lbt_sp
 		return;
 	ADD(&found->hits, 1);
 	ADD(&found->total, value);
+	if (config.times_inner && values[LBT_SLOT_INNER])
+		ADD(&found->inner, values[LBT_SLOT_INNER]);
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -19,6 +20,9 @@ functions that have not changed, about three are beyond."""
 
 FEWEST = 5
 """Durations of which the spread says something."""
+
+OF_SIDES = Row.__struct_fields__[Row.__struct_fields__.index("calls") :]
+"""What is known of each side: the numbers."""
 
 HEADING = ("CHANGE", "BEFORE", "AFTER", "AVG", "CALLS", "FUNCTION")
 
@@ -106,3 +110,18 @@ def write_changes_json(changes: Sequence[Change], lost: Sequence[Losses]) -> str
     """Return a JSON object, with what each trace has lost."""
     made = {"changes": msgspec.to_builtins(changes), "lost": msgspec.to_builtins(lost)}
     return to_json(made) + "\n"
+
+
+def flat(changes: Sequence[Change]) -> tuple[Sequence[str], list[list[Any]]]:
+    """Return names and values for each change: what it is of, what changed, and the numbers of each
+    side."""
+    own = ("name", "key", "path", "total", "mean", "noise")
+    fields = [*own, *(f"{side}_{field}" for side in ("before", "after") for field in OF_SIDES)]
+
+    def cells(change: Change) -> list[Any]:
+        sides = (
+            getattr(row, field, None) for row in (change.before, change.after) for field in OF_SIDES
+        )
+        return [*(getattr(change, field) for field in own), *sides]
+
+    return fields, [*map(cells, changes)]

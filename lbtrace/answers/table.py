@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any, BinaryIO, Literal, TypeAlias
 
 import msgspec
 
@@ -13,7 +13,7 @@ from lbtrace.model import Summary
 from lbtrace.tables.view import PLAIN, View, mark
 from lbtrace.text import clean, duration, to_json
 
-Form: TypeAlias = Literal["table", "json", "csv"]
+Form: TypeAlias = Literal["table", "json", "csv", "parquet"]
 """How rows are written."""
 
 HEADING = ("TOTAL", "SELF", "AVG", "P99", "MAX", "CALLS")
@@ -82,14 +82,19 @@ def write_json(rows: Sequence[Row], by: By, summary: Summary, unkept: int) -> st
     return to_json(made) + "\n"
 
 
-def write_csv(rows: Sequence[Row]) -> str:
+def write_csv(fields: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return comma-separated values (RFC 4180): a heading, and a line a row."""
-    fields = Row.__struct_fields__
-    lines = [",".join(fields)]
-    for row in rows:
-        cells = [getattr(row, field) for field in fields]
-        lines.append(",".join(map(_quoted, cells)))
+    lines = [",".join(fields), *(",".join(map(_quoted, row)) for row in rows)]
     return "\n".join(lines) + "\n"
+
+
+def write_columns(stream: BinaryIO, fields: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write the same as a Parquet file. Raises `DependencyError` where that cannot be done."""
+    from lbtrace.calls.table import write_parquet  # imported here: few ask for it
+
+    joined = [[";".join(c) if isinstance(c, tuple) else c for c in row] for row in rows]
+    columns = zip(*joined, strict=True) if joined else [()] * len(fields)
+    write_parquet(stream, dict(zip(fields, columns, strict=True)))
 
 
 def _quoted(cell: object) -> str:
@@ -97,6 +102,8 @@ def _quoted(cell: object) -> str:
         cell = ";".join(cell)
     if isinstance(cell, str):
         return '"' + clean(cell).replace('"', '""') + '"'
+    if isinstance(cell, bool):
+        return str(cell).lower()
     return "" if cell is None else str(cell)
 
 

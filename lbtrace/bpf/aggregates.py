@@ -60,7 +60,9 @@ def shape(target: Any, action: str, specs: Specs) -> int:
     value = int(lib.bpf_map__value_size(target))
     if action == "count":
         value -= (int(lib.LBT_MEASURES) - specs.measures) * MEASURE_SIZE
-        check(lib.bpf_map__set_value_size(target, value), "size the counts")
+    elif action == "histogram" and not specs.times_inner:
+        value -= 8
+    check(lib.bpf_map__set_value_size(target, value), "size the counts")
     cpus = 1 if specs.rooms else int(lib.libbpf_num_possible_cpus())
     most = BUCKETS
     if not specs.rooms and action == "count":

@@ -303,10 +303,8 @@ class TraceObject:
             sizes[f"{name}_map"] = shape(self.map(f"{name}_map"), name, specs)
         sizes["met_stacks"] = MET_STACKS if "stacks" in specs.actions else 1
         if specs.nesting:
-            sizes |= {
-                "innermost_calls": BUCKETS,
-                "self_times": AGGREGATES if specs.times_inner else 1,
-            }
+            sizes["innermost_calls"] = BUCKETS
+            sizes["unsure_calls"] = AGGREGATES if specs.times_inner else 1
         for name, entries in sizes.items():
             code = lib.bpf_map__set_max_entries(self.map(name), entries)
             check(code, f"size the map {name}")

@@ -3,9 +3,10 @@ argument."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import io
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from lbtrace.errors import DependencyError, UsageError
 from lbtrace.model import Call, Datum, Form, Unreadable, keys_of
@@ -190,6 +191,18 @@ def find_arrow(extra: str) -> Any:
     except ImportError as error:
         raise _missing("pyarrow", extra) from error
     return pyarrow
+
+
+def write_parquet(stream: BinaryIO, columns: Mapping[str, Sequence[Datum]]) -> None:
+    """Write a Parquet file (https://parquet.apache.org). Raises `DependencyError`."""
+    arrow = find_arrow("arrow")
+    from pyarrow import parquet  # imported here: takes long, and a trace may fail before
+
+    held = io.BytesIO()
+    parquet.write_table(arrow.table({name: array(arrow, c) for name, c in columns.items()}), held)
+    left = held.getbuffer()
+    while left:
+        left = left[stream.write(left) or 0 :]
 
 
 def _missing(package: str, extra: str) -> DependencyError:

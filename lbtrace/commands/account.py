@@ -70,9 +70,11 @@ class Account:
                 matcher.threads,
                 points=matcher.points,
                 counted=self._counted,
+                counts=self._plan.counts,
             )
         processes, threads = self._lifetimes.processes, self._lifetimes.threads
-        return Summary(self.calls, losses, processes, threads, counted=self._counted)
+        counted, counts = self._counted, self._plan.counts
+        return Summary(self.calls, losses, processes, threads, counted=counted, counts=counts)
 
 
 def losses_of(losses: Losses, matcher: CallMatcher) -> Losses:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import TYPE_CHECKING
 
 from lbtrace.commands import answers
 from lbtrace.commands.options import nonempty
 from lbtrace.errors import UsageError
+from lbtrace.sinks import STACKS, TABLES
 
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup
@@ -20,6 +22,7 @@ examples:
   lbtrace count --func 'parse_*' -- ./prog          how often each is called
   lbtrace count --pid 4711 --func '*' --top 20      until Ctrl-C
   lbtrace count --func open --by 'str(arg0)' --binary libc.so.6 -- ./prog   by file
+  lbtrace count --func malloc --by stack --binary libc.so.6 -- ./prog   as lbtrace stacks
   lbtrace count --func malloc --hist arg0 --binary libc.so.6 -- ./prog   sizes
 """
 
@@ -57,4 +60,21 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             f"--hist and --{how} exclude each other", "leave one out: --hist shows the total, too"
         )
-    return answers.run(args, "histogram" if args.hist else "count", args.hist, "hist")
+    by_stack = args.by == ["stack"]
+    if by_stack and args.format in STACKS.keys() - TABLES.keys():
+        return _by_stack(args)
+    try:
+        return answers.run(args, "histogram" if args.hist else "count", args.hist, "hist")
+    except UsageError as error:
+        if not by_stack or "lbtrace stacks" not in error.hint:
+            raise
+        return _by_stack(args)
+
+
+def _by_stack(args: argparse.Namespace) -> int:
+    """As ``lbtrace stacks``, where nothing else is called ``stack``."""
+    total = re.fullmatch(r"sum\((.*)\)", "".join(args.columns), re.DOTALL)
+    if args.hist or (args.columns and not (total and len(args.columns) == 1)):
+        raise UsageError("by stack is counted, or one --sum made", "leave other values out")
+    args.by, args.columns = [], []
+    return answers.run(args, "stacks", total and total[1], "sum")

@@ -115,6 +115,8 @@ def _test(args: argparse.Namespace) -> RecordedTest | None:
 
 def _filter(capture: Capture, args: argparse.Namespace, test: RecordedTest | None) -> Filter | None:
     """What is chosen of a capture; None for all."""
+    if args.to_time is not None and (args.from_time or 0) > args.to_time:
+        raise UsageError("--to is before --from: nothing is between them", "exchange them")
     words = (args.func, args.thread, args.from_time, args.to_time, test)
     if not any(word is not None and word != [] for word in words):
         return None
@@ -165,6 +167,8 @@ def _describe_filtered(made: Sequence[Filtered]) -> list[str]:
     for sink in made:
         points = f" and {sink.points:,} points" if sink.points else ""
         lines.append(f"  shown, as the options choose: {sink.calls:,} calls{points}")
+        if sink.lacks_thread:
+            lines.append(f"  no call is of a thread {sink.lacks_thread}")
     return lines
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from lbtrace.commands import answers
+from lbtrace.commands.options import nanoseconds, nonempty
 from lbtrace.errors import UsageError
 
 MEANT = "{options} -- {program}"
@@ -22,12 +23,26 @@ EPILOG = """\
 examples:
   lbtrace latency --func 'parse_*' -- ./prog
   lbtrace latency --pid 4711 --syscall 'read,write' --duration 10s
+  lbtrace latency --pid 4711 --func 'handle_*' --slow 5ms   only the slow ones
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    answers.arguments(parser)
+    values = answers.arguments(parser)
+    values.add_argument(
+        "--slow",
+        metavar="TIME",
+        type=nanoseconds,
+        dest="bound",
+        help="only calls that took longer: 5ms",
+    )
+    values.add_argument(
+        "--hist",
+        metavar="EXPR",
+        type=nonempty,
+        help="instead of durations, as lbtrace count --hist: arg0, retval, node->key",
+    )
     parser.usage = USAGE
     answers.hide(parser, (*POINTS, "provider"))
 
@@ -38,4 +53,11 @@ def run(args: argparse.Namespace) -> int:
         if getattr(args, name):
             what = f"--{name} is about points, which take no time"
             raise UsageError(what, f"lbtrace count --{name} counts them")
-    return answers.run(args, "histogram", "duration", "hist")
+    if args.bound is not None:
+        if args.where:
+            from lbtrace.expressions import syntax  # imported here: few join two conditions
+
+            syntax.condition(args.where)  # what is wrong with it is said of it alone
+        where = f"({args.where}) and " if args.where else ""
+        args.where = f"{where}duration > {args.bound}ns"
+    return answers.run(args, "histogram", args.hist or "duration", "hist")

@@ -17,6 +17,7 @@ from lbtrace.commands.destination import Destination
 from lbtrace.commands.streams import Output, Stalled, has_colors, naming
 from lbtrace.errors import OutputError, TargetError
 from lbtrace.model import Addition, Aggregates, Batch, Losses, Plan, Summary
+from lbtrace.model.events import Counted
 from lbtrace.model.wire import count_events
 from lbtrace.sinks.base import Sink
 from lbtrace.sinks.layout import Layout
@@ -35,6 +36,12 @@ CAUSES = {
     "unwritten": "not yet written when Ctrl-C ended the trace",
 }
 """`Losses` in words."""
+
+
+COUNTED: dict[Counted, tuple[str, str]] = {
+    **{"call": ("call", "calls"), "point": ("point", "points")},
+    "stretch": ("stretch off the CPU", "stretches off the CPU"),
+}
 
 
 @contextmanager
@@ -150,6 +157,7 @@ def render(
         losses_known=losses_known(),
         counted=sum(row.count for row in aggregated.rows) if plan.aggregates else None,
         points=points,
+        counts=plan.counts,
     )
     with suppress(Stalled):
         sink.end(summary)
@@ -191,7 +199,7 @@ def describe(summary: Summary) -> list[str]:
         what = f"{what} and {points}" if summary.calls else points
     seen = f"{what} in {counts[1]} of {counts[2]}"
     if summary.counted is not None:
-        seen = _count(summary.counted, "call") + " counted"
+        seen = _count(summary.counted, *COUNTED[summary.counts]) + " counted"
     lines = [f"{seen}, {lost}"]
     for cause, words in CAUSES.items():
         if number := getattr(losses, cause):

@@ -45,7 +45,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--top", metavar="N", type=natural, help="show N rows")
     parser.add_argument(
-        "--format", choices=("table", "json", "csv"), default="table", help="default: table"
+        "--format",
+        choices=("table", "json", "csv", "parquet"),
+        default="table",
+        help="default: table",
     )
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=nonempty, help="write here, not to stdout"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from functools import partial
 from io import StringIO
+from typing import BinaryIO, cast
 
-from lbtrace.answers.diff import compare, write_changes, write_changes_json
+from msgspec.structs import replace
+
+from lbtrace.answers.diff import compare, flat, write_changes, write_changes_json
 from lbtrace.answers.profile import By
 from lbtrace.answers.row import Row
+from lbtrace.answers.table import write_columns, write_csv
 from lbtrace.capture import Capture, read_capture
 from lbtrace.commands.destination import Destination
 from lbtrace.commands.exporting import drive, export_to, named, tell_notes, tell_summary
@@ -25,13 +30,20 @@ KEYS: dict[str, By] = {"path": "path", "thread": "thread", "caller": "caller"}
 
 def run(args: argparse.Namespace) -> int:
     """Report; `LOST` under ``--strict`` when the account shows losses."""
+    if args.format == "parquet":
+        from lbtrace.calls.table import find_arrow  # imported here: few ask for it
+
+        find_arrow("arrow")
+        if Destination(args.output, force=args.force, kept=[]).is_terminal:
+            raise UsageError("parquet is not for a terminal", "name a file with -o, or redirect")
     if args.diff:
         return _compare(args)
     with read_capture(args.capture, salvage=args.salvage) as capture:
         _check_calls(capture)
         settings = _settings(capture.plan, args)
         tell_notes(capture, args)
-        summary = export_to(capture, partial(Report, settings=settings), args)
+        make, binary = partial(Report, settings=settings), args.format == "parquet"
+        summary = export_to(capture, make, args, binary=binary)
     return tell_summary(capture, summary, args)
 
 
@@ -45,31 +57,44 @@ def _check_calls(capture: Capture) -> None:
 
 def _compare(args: argparse.Namespace) -> int:
     """Report what differs between two captures."""
-    if args.by == "thread" or args.sort != "total" or args.format == "csv":
-        raise UsageError(
-            "--diff excludes --by thread, --sort and --format csv", "leave the others out"
-        )
+    if args.by == "thread":
+        raise UsageError("--diff compares no threads", "leave --by thread out")
+    if args.sort != "total":
+        raise UsageError("--diff sorts by the change of TOTAL", f"leave --sort {args.sort} out")
     destination = Destination(args.output, force=args.force, kept=[args.capture, args.diff])
     found, lost, status = list[list[Row]](), list[Losses](), 0
-    for path in (args.capture, args.diff):
-        with (
-            read_capture(path, salvage=args.salvage) as capture,
-            Progress(not destination.is_stdout) as progress,
-        ):
-            _check_calls(capture)
+    with ExitStack() as opened:
+        captures = [
+            opened.enter_context(read_capture(path, salvage=args.salvage))
+            for path in (args.capture, args.diff)
+        ]
+        sinks = [_profiled(capture, args) for capture in captures]
+        for capture, sink in zip(captures, sinks, strict=True):
             tell_notes(capture, args)
-            sink = Report(StringIO(), capture.plan, settings=_settings(capture.plan, args))
-            summary = drive(capture, sink, progress)
-        if not args.quiet:
-            say([f"{path}:"])
-        status = max(status, tell_summary(capture, summary, args))
-        found.append(sink.rows())
-        lost.append(summary.losses)
+            with Progress(not destination.is_stdout) as progress:
+                summary = drive(capture, sink, progress)
+            if not args.quiet:
+                say([f"{capture.path}:"])
+            status = max(status, tell_summary(capture, summary, args))
+            found.append(sink.rows())
+            lost.append(summary.losses)
     changes = compare(*found)[: args.top]
-    written = write_changes_json(changes, lost) if args.format == "json" else write_changes(changes)
-    with open_output(destination, binary=False) as stream:
-        stream.write(written)
+    with open_output(destination, binary=args.format == "parquet") as stream:
+        if args.format == "parquet":
+            write_columns(cast(BinaryIO, stream), *flat(changes))
+        elif args.format == "json":
+            stream.write(write_changes_json(changes, lost))
+        else:
+            stream.write(
+                write_csv(*flat(changes)) if args.format == "csv" else write_changes(changes)
+            )
     return status
+
+
+def _profiled(capture: Capture, args: argparse.Namespace) -> Report:
+    _check_calls(capture)
+    settings = replace(_settings(capture.plan, args), form="table")
+    return Report(StringIO(), capture.plan, settings=settings)  # only its rows are wanted
 
 
 def _settings(plan: Plan, args: argparse.Namespace) -> Settings:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from lbtrace.commands import answers, attach
-from lbtrace.commands.options import nonempty
+from lbtrace.commands.options import least, nonempty
 from lbtrace.errors import UsageError
 from lbtrace.sinks import STACKS
 from lbtrace.validation import CALLERS
@@ -54,10 +54,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     values.add_argument(
         "--off-cpu",
-        action="store_const",
+        metavar="TIME",
+        nargs="?",
+        type=least,
         default=0,
         const=1,
-        help="where threads are blocked, and how long until they run again, in place of calls",
+        help="where threads are blocked (for TIME at least), and how long until they run again, in"
+        " place of calls",
     )
     attach.add_unwind(values)
 

@@ -247,7 +247,7 @@ class _Binder:
             return "return", SLOT_DURATION, False
         if not isinstance(operand, Operand):
             raise not_a_value(operand.at)
-        if operand.type.is_address:
+        if operand.type.is_address or operand.type.is_text():
             raise no_amount(operand.at, operand.type, written(wanted.node))
         moment: Moment = "return" if operand.moment == "return" else "entry"
         unsigned = operand.type.size == WORD and not (operand.type.signed or operand.bits[1])
@@ -262,8 +262,11 @@ class _Binder:
             return moment, Value(wanted.name, type, OF_EVENTS[operand.name])
         if not isinstance(operand, Operand):
             raise not_a_value(operand.at)
-        if operand.type.is_alias() and operand.type.target and operand.type.target.computes:
-            operand = compute(wanted.node, self._scope)
+        target = operand.type.target if operand.type.is_alias() else None
+        if target is not None and not target.components() and not target.elements():
+            # of records and containers the address tells which one it is
+            wanted = replace(wanted, node=Dereference(wanted.node.at, wanted.node))
+            operand = (compute if target.computes else locate)(wanted.node, self._scope)
             assert isinstance(operand, Operand)
         if operand.start is None and operand.type.computes and not operand.type.is_text():
             moment = "return" if operand.moment == "return" else "entry"
@@ -349,6 +352,10 @@ def _ask(find: Callable[[ArgExpression], _Found], option: str, wanted: ArgExpres
     try:
         return find(wanted)
     except ExpressionError as error:
+        if error.hint == UNREADABLE:
+            error.hint = "name another value"
+        if error.lacks_name and option == "by" and wanted.source == "stack":
+            error.hint = "stacks are no key beside others: lbtrace stacks counts by them"
         raise error.error(option, wanted.source) from None
 
 

@@ -45,7 +45,13 @@ def no_number(at: int, type: Type, name: str) -> ExpressionError:
 
 
 def no_amount(at: int, type: Type, name: str) -> ExpressionError:
-    """Return what is wrong where ``name``, an address, is added up or measured."""
+    """Return what is wrong where ``name``, an address or text, is added up or measured."""
+    if type.is_text():
+        length = "" if type.is_address else f"take its length, len({name or 'name'}), or "
+        by = option("by", name or "name")
+        return ExpressionError(
+            at, f"this is {type.name or 'text'}: no amount", f"{length}count with {by}"
+        )
     what = f"this is {type.name or 'a pointer'}: an address, no amount"
     return ExpressionError(at, what, f"name what it leads to, or cast it: (long){name or 'p'}")
 

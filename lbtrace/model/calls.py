@@ -7,7 +7,7 @@ from typing import Literal, SupportsIndex, TypeAlias, TypeVar, overload
 from msgspec import Struct, field
 
 from lbtrace.model import wire_limits
-from lbtrace.model.events import Frame, Losses
+from lbtrace.model.events import Counted, Frame, Losses
 from lbtrace.text import clean
 from lbtrace.text import duration as duration_text
 from lbtrace.values.datum import Argument, Datum, find_value, keys_of
@@ -247,7 +247,7 @@ class Summary(Struct):
     """The totals of a finished trace. ``interrupted`` says that its capture has no end, ``damaged``
     that parts of it could not be read. Unless ``losses_known``, more may have been lost than
     ``losses`` say. ``counted`` are the hits that were counted in the kernel, None where
-    calls are sent, ``points`` those of places inside of functions."""
+    calls are sent, each a ``counts``, ``points`` those of places inside of functions."""
 
     calls: int = 0
     losses: Losses = field(default_factory=Losses)
@@ -258,3 +258,4 @@ class Summary(Struct):
     losses_known: bool = True
     counted: int | None = None
     points: int = 0
+    counts: Counted = "call"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from lbtrace.model.wire_limits import INSIDE_BITS
 
@@ -155,6 +156,10 @@ class Frame(Struct, frozen=True):
         return f"{mark} at {os.path.basename(self.source)}:{self.line}" if self.line else mark
 
 
+Counted: TypeAlias = Literal["call", "point", "stretch"]
+"""What is aggregated: calls, hits of places, stretches in which threads were blocked."""
+
+
 class Aggregate(Struct, frozen=True, gc=False):
     """What the kernel has aggregated from the hits of a probe in a process.
 
@@ -177,13 +182,12 @@ class Aggregate(Struct, frozen=True, gc=False):
 class Aggregates(Struct):
     """All that has been aggregated from the beginning of the trace until ``time``
     (CLOCK_MONOTONIC, ns): later ones replace earlier ones. Where durations are aggregated,
-    ``selves`` has for each probe and process how many calls returned, and as words how long they
-    took less the timed calls inside of them, in ns, and of how many it is not known what they are
-    inside of. ``frames`` are those of stacks."""
+    ``unsure`` has for processes (pid) of how many calls it is not known inside of which ones they
+    are. ``frames`` are those of stacks."""
 
     time: int
     rows: tuple[Aggregate, ...] = ()
-    selves: tuple[Aggregate, ...] = ()
+    unsure: dict[int, int] = field(default_factory=dict)
     frames: tuple[Frame, ...] = ()
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lbtrace.model.clock import Clock
-from lbtrace.model.events import Frame
+from lbtrace.model.events import Counted, Frame
 from lbtrace.model.fetching import Condition, Fetch
 from lbtrace.model.jumps import Jump, RegisterTest
 from lbtrace.values.base import Type, Value
@@ -90,6 +90,8 @@ class KernelEvent(Struct, frozen=True):
     """As its source calls it: ``syscall``."""
     number: int
     """Which one: the number of a system call."""
+    bound: int = 0
+    """So many ns at least that a thread is blocked, where it is about that."""
 
 
 SENDING = frozenset({"send", "keep"})
@@ -296,6 +298,14 @@ class Plan(Struct, frozen=True):
     def aggregates(self) -> bool:
         """Whether some of its probes aggregate in the kernel."""
         return not SENDING.issuperset(self.actions)
+
+    @property
+    def counts(self) -> Counted:
+        """What the hits are that aggregate."""
+        own = [probe for probe in self.probes if probe.action not in SENDING]
+        if any(probe.source == "blocked" for probe in own):
+            return "stretch"
+        return "point" if own and all(probe.role == "point" for probe in own) else "call"
 
     @property
     def off_cpu(self) -> Probe | None:

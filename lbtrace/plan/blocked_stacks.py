@@ -18,7 +18,7 @@ SWITCH = "sched:sched_switch"
 def find(images: Sequence[Image], patterns: Sequence[str], selection: Selection) -> Iterator[Found]:
     """Yield the one point that there is. Raises `KernelError`."""
     format = parse_format(read_format(SWITCH))
-    event = KernelEvent(SWITCH, format.number)
+    event = KernelEvent(SWITCH, format.number, selection.off_cpu)
     point = Probe(BELOW, "point", source="blocked", binary=NO_BINARY, event=event)
     shown = Function("off-CPU", 0, 0, 0, (), (), None, typed=True, binary=NO_BINARY)
     yield Found(shown, point, None, format.places)

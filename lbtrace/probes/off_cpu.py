@@ -27,6 +27,7 @@ def settings(plan: Plan) -> tuple[int, int, int]:
     for how many ns at least."""
     probe = plan.off_cpu
     if probe is None or probe.event is None:
-        return 0, 0, 0
+        bounds = (each.event.bound for each in plan.probes if each.event)
+        return 0, 0, max(bounds, default=0)
     inside = any(probe.source == "kernel" for probe in plan.probes)
     return 1 + inside, plan.probes.index(probe), probe.event.number

@@ -6,7 +6,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lbtrace.bpf.self_times import read_self_times
+from lbtrace.bpf.unsure_calls import read_unsure
 from lbtrace.model import Aggregates, Plan
 from lbtrace.tables import merge_aggregated
 
@@ -48,8 +48,8 @@ class Aggregation:
 
     def read(self, plan: Plan) -> Aggregates:
         """Return all that was aggregated until now."""
-        now, selves = time.monotonic_ns(), partial(read_self_times, self._loaded)
-        found = merge_aggregated(plan, now, self._loaded.aggregated, selves)
+        now, unsure = time.monotonic_ns(), partial(read_unsure, self._loaded)
+        found = merge_aggregated(plan, now, self._loaded.aggregated, unsure)
         return self._names.add(found) if self._names else found
 
 

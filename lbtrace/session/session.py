@@ -161,6 +161,7 @@ class Session:
             self._links = links.Links()
             held.push(self._leave)
             held.callback(processes.follow_processes(self._object, reporting).close)
+            self._watch_stacks(root, held)
             # Where the probes are in every process, the program looks whose hit it is.
             only = 0 if reach.everyone else root
             if self.child:
@@ -172,7 +173,6 @@ class Session:
                 )
             self._probed.check(mapped=bool(self.target.pid))
             self._watch_mappings(specs, reach, only, root, held)
-            self._watch_stacks(root, held)
             self._begin()
             self._resources = held.pop_all()
         return self
@@ -202,6 +202,7 @@ class Session:
             self._waiter.register(self._growth.fileno(), select.EPOLLIN)
 
     def _watch_stacks(self, root: int, held: ExitStack) -> None:
+        """Before probes are attached: the first stack of a process that runs needs the tables."""
         if self.plan.walks_stacks:
             # Imported here because few traces have them.
             from lbtrace.session.callers import Callers

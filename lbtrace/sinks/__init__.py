@@ -82,6 +82,11 @@ STACKS: dict[str, Format] = {
             *("lbtrace.sinks.speedscope", "SpeedscopeStacks"),
         ),
         Format("json", ".json", "one JSON object", "lbtrace.sinks.stacks", "StackJson"),
+        Format("csv", ".csv", "comma-separated values", "lbtrace.sinks.stacks", "StackCsv"),
+        Format(
+            *("parquet", ".parquet", "columns with types, by pyarrow"),
+            *("lbtrace.sinks.parquet", "StackParquet"),
+        ),
         FORMATS["lbt"],
     )
 }

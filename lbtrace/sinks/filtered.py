@@ -63,13 +63,15 @@ class _Lane:
 
 
 class Filtered(Sink):
-    """Hands to ``sink`` what a `Filter` chooses. ``calls`` and ``points`` count what that got."""
+    """Hands to ``sink`` what a `Filter` chooses. ``calls`` and ``points`` count what that got;
+    ``lacks_thread`` is the thread that was chosen, where none is met."""
 
     name = "filtered"
 
     def __init__(self, sink: Sink, plan: Plan, chosen: Filter) -> None:
         super().__init__(None, plan, sink.layout)
         self.calls = self.points = 0
+        self.lacks_thread = chosen.thread
         self._sink = sink
         self._filter = chosen
         self._first: int | None = None
@@ -178,13 +180,14 @@ class Filtered(Sink):
     def _chooses(self, call: Call) -> bool:
         """Whether a call is chosen."""
         chosen = self._filter
+        if not self._is_of_thread(call):
+            return False
+        self.lacks_thread = None
         if chosen.functions is not None and call.name not in chosen.functions:
             return False
         if chosen.calls is not None and identity(call) not in chosen.calls:
             return False
-        if chosen.begin and call.start - (self._first or 0) < chosen.begin:
-            return False
-        return self._is_of_thread(call)
+        return not chosen.begin or call.start - (self._first or 0) >= chosen.begin
 
     def _is_of_thread(self, of: Call | Loss) -> bool:
         wanted = self._filter.thread

@@ -1,17 +1,16 @@
-"""Tables as Parquet files (https://parquet.apache.org), which pyarrow writes."""
+"""Tables as Parquet files, which pyarrow writes."""
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
-from lbtrace.calls.table import array, find_arrow
+from lbtrace.calls.table import find_arrow, write_parquet
 from lbtrace.model import Aggregates, Summary
+from lbtrace.sinks.stacks import StackRows
 from lbtrace.sinks.tables import Rows
 from lbtrace.tables.table import flat, written
 
-arrow = find_arrow("arrow")
-"""The package. Importing this raises `DependencyError` without it: before anything is traced."""
+find_arrow("arrow")  # importing this raises DependencyError without it: before anything is traced
 
 
 class ParquetTable(Rows):
@@ -43,12 +42,9 @@ class ParquetTable(Rows):
 
     def end(self, summary: Summary) -> None:
         """Write the file."""
-        from pyarrow import parquet  # imported here: takes long, and a trace may fail before
-
         super().end(summary)
-        made = {name: array(arrow, column) for name, column in self._columns.items()}
-        held = io.BytesIO()
-        parquet.write_table(arrow.table(made), held)
-        left = held.getbuffer()
-        while left:
-            left = left[self._stream.write(left) or 0 :]
+        write_parquet(self._stream, self._columns)
+
+
+class StackParquet(StackRows, ParquetTable):
+    """The columns of a CSV file of stacks."""

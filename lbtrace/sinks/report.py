@@ -10,7 +10,15 @@ from msgspec.structs import replace
 
 from lbtrace.answers.profile import By, Profile
 from lbtrace.answers.row import SORTS, Row, as_tree, in_order
-from lbtrace.answers.table import Form, describe_gaps, heading, write_csv, write_json, write_table
+from lbtrace.answers.table import (
+    Form,
+    describe_gaps,
+    heading,
+    write_columns,
+    write_csv,
+    write_json,
+    write_table,
+)
 from lbtrace.model import Aggregates, Call, Fork, InheritedCall, Loss, Plan, Summary, Thread
 from lbtrace.sinks.base import Sink
 from lbtrace.sinks.layout import PLAIN, Layout
@@ -126,6 +134,10 @@ class Report(Sink):
         if settings.form == "json":
             self._stream.write(write_json(rows, settings.by, summary, unkept))
         elif settings.form == "csv":
-            self._stream.write(write_csv(rows))
+            fields = Row.__struct_fields__
+            self._stream.write(write_csv(fields, map(attrgetter(*fields), rows)))
+        elif settings.form == "parquet":
+            fields = Row.__struct_fields__
+            write_columns(self._stream, fields, map(attrgetter(*fields), rows))
         else:
             self._stream.write(write_table(rows, settings.by) + "".join(f"{g}\n" for g in gaps))

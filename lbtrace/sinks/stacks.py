@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from lbtrace.model import Aggregates, Call, Plan, Summary
 from lbtrace.sinks.layout import PLAIN, Layout
-from lbtrace.sinks.tables import JsonTable, Rows
+from lbtrace.sinks.tables import CsvTable, JsonTable, Rows
 from lbtrace.tables import Table, table_of
 from lbtrace.tables.called_stacks import CalledStacks
 from lbtrace.tables.stacks import TABLE, Stack, described, fold, folded_line, weight_text
@@ -47,6 +47,10 @@ class StackRows(Rows):
 
 class StackJson(StackRows, JsonTable):
     """All that is known of each stack, in one object."""
+
+
+class StackCsv(StackRows, CsvTable):
+    """A line for each stack, its functions in one field."""
 
 
 class _Stacks(StackRows):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any, TypeAlias, cast
 
@@ -11,9 +12,8 @@ from msgspec.structs import replace
 from lbtrace.errors import UsageError
 from lbtrace.model import SENDING, Aggregate, Aggregates, Plan
 from lbtrace.model.wire_limits import ACTIONS
-from lbtrace.tables.keys import by_key
 from lbtrace.tables.lazy import Lazy
-from lbtrace.tables.table import Table, subtract_words
+from lbtrace.tables.table import Table
 
 AGGREGATING = tuple(name for name in ACTIONS if name not in SENDING)
 """The actions that aggregate: the files of ``bpf_src/actions``."""
@@ -33,10 +33,10 @@ def merge_aggregated(
     plan: Plan,
     now: int,
     aggregated: Callable[[str], Iterable[Aggregated]],
-    self_times: Callable[[], Iterable[tuple[int, int, tuple[int, ...]]]],
+    unsure: Callable[[], dict[int, int]],
 ) -> Aggregates:
     """Return what the actions of a plan have ``aggregated`` until ``now``, of all CPUs together,
-    and how long calls took themselves."""
+    and how many of these calls are ``unsure``."""
     rows = []
     for action in _actions(plan):
         merge = find_table(action).merge
@@ -48,34 +48,28 @@ def merge_aggregated(
             count = sum([words[0] for words in cpus])
             rest = merge([words[1:] for words in cpus]) if len(cpus[0]) > 1 else ()
             rows.append(Aggregate(probe, pid, count, rest, key))
-    selves = (Aggregate(probe, pid, calls, (*rest,)) for probe, pid, (calls, *rest) in self_times())
-    return Aggregates(now, (*rows,), (*selves,))
+    return Aggregates(now, (*rows,), unsure())
 
 
 def added_since(plan: Plan, later: Aggregates, earlier: Aggregates) -> Aggregates:
     """Return what was aggregated between two moments. The least and the most of values are those of
     all the time."""
 
-    def added(
-        rows: Sequence[Aggregate], before: Sequence[Aggregate], *, selves: bool
-    ) -> Iterator[Aggregate]:
-        known = {(row.probe, row.pid, row.key): row for row in before}
-        for row in rows:
+    known = {(row.probe, row.pid, row.key): row for row in earlier.rows}
+
+    def added() -> Iterator[Aggregate]:
+        for row in later.rows:
             old = known.get((row.probe, row.pid, row.key))
             if old is None:
                 yield row
             elif row.count != old.count:
-                action = plan.probes[row.probe].action
-                subtract = subtract_words if selves else find_table(action).subtract
+                subtract = find_table(plan.probes[row.probe].action).subtract
                 words = subtract(row.words, old.words)
                 yield replace(row, count=row.count - old.count, words=words)
 
-    return Aggregates(
-        later.time,
-        tuple(added(later.rows, earlier.rows, selves=False)),
-        tuple(added(later.selves, earlier.selves, selves=True)),
-        later.frames,
-    )
+    before = earlier.unsure.get
+    unsure = {pid: n - before(pid, 0) for pid, n in later.unsure.items() if n != before(pid, 0)}
+    return Aggregates(later.time, tuple(added()), unsure, later.frames)
 
 
 def aggregated(plan: Plan, aggregates: Aggregates) -> Iterator[tuple[str, Table, Sequence[Any]]]:
@@ -91,27 +85,15 @@ def aggregated(plan: Plan, aggregates: Aggregates) -> Iterator[tuple[str, Table,
         ]
         frames = [aggregates.frames] if table.takes_frames else []
         rows = table.rows(plan, own, *frames)
-        if "self_time" in table.row.__struct_fields__:
-            rows = _with_self_times(plan, rows, aggregates)
+        if aggregates.unsure and "self_time" in table.row.__struct_fields__:
+            rows = Lazy(len(rows), map(partial(_if_sure, aggregates.unsure), rows))
         yield action, table, rows
 
 
-def _with_self_times(plan: Plan, rows: Sequence[Any], aggregates: Aggregates) -> Sequence[Any]:
-    """Return rows of durations with what the calls took themselves, where that is known for sure:
-    of all calls of a process what they are inside of."""
-    unsure = {each.pid for each in aggregates.selves if each.words[1]}
-    found: dict[tuple[str, str, int], list[int]] = {}
-    for each in by_key(plan, aggregates.selves):
-        calls = sum(row.count for row in each.rows)
-        known = sum(row.words[0] for row in each.rows)
-        found[each.name, each.binary, each.pid] = [calls, known]
-
-    def complete(row: Any) -> Any:
-        calls, known = found.get((row.name, row.binary, row.pid), (0, 0))
-        is_known = row.unit and calls == row.count and row.pid not in unsure
-        return replace(row, self_time=known) if is_known else row
-
-    return Lazy(len(rows), map(complete, rows))
+def _if_sure(unsure: Container[int], row: Any) -> Any:
+    """Return a row without what its calls took themselves where that is not known for sure: of all
+    calls of a process what they are inside of."""
+    return replace(row, self_time=None) if row.pid in unsure else row
 
 
 def check_aggregates(plan: Plan, action: str = "") -> None:

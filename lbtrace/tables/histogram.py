@@ -94,6 +94,7 @@ def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> Sequence[Histogra
             bucket, total = _part(row)
             counts[bucket] = counts.get(bucket, 0) + row.count
             sums[bucket] = sums.get(bucket, 0) + total
+        inner = [row.words[1] for row in key.rows if len(row.words) > 1]
         unread = counts.pop(NO_BUCKET, 0)
         totals = {bucket: sums[bucket] for bucket in sorted(counts)}
         slots = {plan.probes[row.probe].aggregates for row in key.rows}
@@ -106,6 +107,7 @@ def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> Sequence[Histogra
             unit="ns" if slots == {SLOT_DURATION} else "",
             total=sum(totals.values()),
             unread=unread,
+            self_time=max(0, sum(totals.values()) - sum(inner)) if inner else None,
             bars=tuple(_bars(counts)),
             by=key.by,
             **ranked,

@@ -106,7 +106,7 @@ def flat(table: Table, rows: Sequence[Any]) -> tuple[list[str], list[list[Any]]]
 
 def _cell(value: Any) -> Any:
     """A field; of the frames of a stack their functions, the innermost first."""
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return ";".join(each["name"] or f"{each['binary']}+{each['offset']:#x}" for each in value)
     return value
 

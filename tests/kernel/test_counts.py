@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -224,7 +225,7 @@ def test_numbers_have_the_sign_of_their_type(
     done = lbtrace("count", "--func", "typed", "--by", "odd", "--format", "csv", "--", program)
     assert done.stdout.split() == ["odd,count", "false,5", "true,5"]
     done = lbtrace("count", "--func", "typed", "--sum", "text", "--", program)
-    assert (done.returncode, "an address, no amount" in done.stderr) == (2, True)
+    assert (done.returncode, "no amount\n  count with --by text" in done.stderr) == (2, True)
 
 
 ELEMENTS = r"""
@@ -265,6 +266,52 @@ def test_elements_are_keys(compiled: Callable[[str, list[str], str], Path], lbtr
         assert done.stderr == "lbtrace: 2 calls counted, nothing lost\n"
     done = lbtrace("count", "--func", "take", "--by", "n", "--format", "csv", "--", program)
     assert done.stdout.split() == ["n,count", "41,1", "42,1"]
+
+
+REFERENCES = r"""
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <string_view>
+struct point { int x; };
+__attribute__((noipa)) const std::string &refer(
+	const std::string &text, const std::string_view &view, const std::optional<int> &maybe,
+	const double &real, const point &place) {
+	printf("%s %.*s %d %g %p\n", text.c_str(), (int)view.size(), view.data(), maybe.value_or(-1),
+		real, (const void *)&place);
+	return text;
+}
+int main() {
+	std::string texts[] = {"short", "one that has no room in the object", "short"};
+	const char *views = "abc";
+	point places[2] = {};
+	for (int n = 0; n < 12; n++) {
+		std::string_view view(views, 1 + n % 3);
+		std::optional<int> maybe = n % 4 ? std::optional(n % 4) : std::nullopt;
+		double real = n % 2 / 2.0;
+		refer(texts[n % 3], view, maybe, real, places[n % 2]);
+	}
+}
+"""
+
+
+def test_references_are_what_they_lead_to(
+    compiled: Callable[[str, list[str], str], Path], lbtrace: Run
+) -> None:
+    """But for records, which their addresses tell apart."""
+    program = compiled("refer.cc", ["g++", "-O1", "-g", "-std=c++17"], REFERENCES)
+    logged = re.compile(r"(.*) (\w+) (-?\d+) (\S+) (0x\w+)")
+    keys = ("text", "view", "maybe", "real", "place")
+    for number, key in enumerate((*keys, "retval")):
+        done = lbtrace("count", "--func", "refer", "--by", key, "--format", "json", "--", program)
+        *lines, table = done.stdout.splitlines()
+        made = [match[1 + number % 5] for line in lines if (match := logged.fullmatch(line))]
+        found = {row["by"][key]: row["count"] for row in json.loads(table)["count"]}
+        shown = {"-1": "nullopt"} if key == "maybe" else {}
+        texts = Counter(shown.get(text, text) for text in made)
+        assert {f"{k:g}" if key == "real" else str(k): n for k, n in found.items()} == texts, key
+    done = lbtrace("count", "--func", "refer", "--hist", "text", "--", program)
+    assert (done.returncode, "take its length, len(text)" in done.stderr) == (2, True)
 
 
 def test_keys_on_the_command_line(keyed: Path, lbtrace: Run, tmp_path: Path) -> None:

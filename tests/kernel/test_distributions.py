@@ -310,6 +310,67 @@ def test_intervals_are_what_each_has_added(
     assert f"{sum(counts):,} calls counted, nothing lost" in err
 
 
+NESTED_FOREVER = r"""
+#define APART __attribute__((noipa))
+APART void leaf(void) { }
+APART void middle(void) { leaf(); leaf(); }
+APART void outer(void) { middle(); leaf(); }
+int main(void) { for (;;) outer(); }
+"""
+
+
+def test_intervals_have_times_of_calls_themselves(
+    compiled: Callable[[str, list[str], str], Path],
+    start: Callable[..., Any],
+    lbtrace: Run,
+    mode: str,
+) -> None:
+    """Though calls come while the kernel's counts are read."""
+    running = start(compiled("nested.c", ["gcc", "-O1", "-g"], NESTED_FOREVER))
+    options = ["--mode", mode, "--interval", "50ms", "--duration", "1s", "--format", "json"]
+    functions = ["--func", "leaf", "--func", "middle", "--func", "outer"]
+    done = lbtrace("latency", *functions, "--pid", running.pid, *options)
+    *intervals, _ = map(json.loads, done.stdout.splitlines())
+    rows = [row for each in intervals for row in each["histogram"]]
+    assert len(rows) > 20
+    for row in rows:
+        if row["name"] == "leaf":
+            assert row["self_time"] == row["total"]
+        else:
+            assert 0 < row["self_time"] < row["total"]
+
+
+SLOW = r"""
+#include <unistd.h>
+#define APART __attribute__((noipa))
+APART void inner(int n) { usleep(n); }
+APART void work(int n) { inner(n); __asm__ volatile(""); }
+int main(void) { for (int n = 0; n < 12; n++) work(n % 3 ? 100 : 120000 + n); }
+"""
+
+
+def test_slow_calls_alone(
+    compiled: Callable[[str, list[str], str], Path], lbtrace: Run, tmp_path: Path
+) -> None:
+    program = compiled("slow.c", ["gcc", "-O1", "-g"], SLOW)
+
+    def latency(*words: str) -> dict[str, Any]:
+        traced = ("--func", "work", "--func", "inner", "--slow", "110ms", *words)
+        done = lbtrace("latency", *traced, "--format", "json", "--", program)
+        return {row["name"]: row for row in json.loads(done.stdout)["histogram"]}
+
+    rows = latency()
+    assert {name: row["count"] for name, row in rows.items()} == {"work": 4, "inner": 4}
+    assert min(row["min"] for row in rows.values()) > 110_000_000
+    assert rows["work"]["self_time"] == rows["work"]["total"] - rows["inner"]["total"]
+    rows = latency("--where", "n == 120000 or n > 120005", "--hist", "n")
+    assert {name: row["total"] for name, row in rows.items()} == dict.fromkeys(
+        ("work", "inner"), 3 * 120000 + 6 + 9
+    )
+    done = lbtrace("latency", "--func", "work", "--slow", "5ms", "--where", "n =", "--", program)
+    assert done.stderr.startswith("  n =\n    ^\n")
+
+
 def test_tracepoints_are_counted(programs: Path, lbtrace: Run) -> None:
     done = lbtrace(
         *("count", "--tracepoint", "sched:sched_process_exit", "--format", "json"),

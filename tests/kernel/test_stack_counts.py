@@ -7,6 +7,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,6 +78,18 @@ def test_rows_in_each_mode(programs: Path, tmp_path: Path, mode: str) -> None:
         assert {f.binary for f in row.frames[:3]} == {str(programs / "paths")}
     assert found == logged(log)[0]
     assert [row.count for row in rows] == sorted((row.count for row in rows), reverse=True)
+
+
+def test_counts_by_stack(programs: Path, tmp_path: Path, lbtrace: Run) -> None:
+    """Counts by nothing but the stack are those of ``stacks``."""
+    log = tmp_path / "log"
+    traced = ["--func", "leaf", "--format", "folded", "--", programs / "paths", log, "50"]
+    for options, number in ((), 0), (("--sum", "size"), 1):
+        log.unlink(missing_ok=True)
+        done = lbtrace("count", "--by", "stack", *options, *traced)
+        assert folded(done.stdout) == logged(log)[number]
+    done = lbtrace("count", "--func", "leaf", "--by", "stack,pid", *traced[4:])
+    assert (done.returncode, "lbtrace stacks counts by them" in done.stderr) == (2, True)
 
 
 def test_results_and_captures(programs: Path, tmp_path: Path, lbtrace: Run) -> None:
@@ -151,3 +164,40 @@ def test_what_has_no_room_is_reported(
         counted = sum(row.count for row in rows)
         assert 1 <= len(rows) <= 8
         assert session.losses().uncounted == sum(logged(log)[0].values()) - counted > 0
+
+
+RUNNING = r"""
+#include <stdlib.h>
+#include <unistd.h>
+#define APART __attribute__((noipa))
+APART void leaf(void) { }
+APART int compare(const void *a, const void *b) { leaf(); return *(int *)a - *(int *)b; }
+APART void order(void) { int v[4] = { 3, 1, 4, 2 }; qsort(v, 4, sizeof(*v), compare); }
+APART void once(void) { leaf(); }
+int main(void) {
+	for (;;) { order(); once(); usleep(10); }
+}
+"""
+"""Comes to leaf() by two paths, one through the C library, as fast as it can."""
+
+
+def test_no_stack_of_a_process_that_runs_is_cut(
+    compiled: Callable[[str, list[str], str], Path], start: Callable[..., Any], lbtrace: Run
+) -> None:
+    """The first ones neither: what it has mapped is known when the probes are attached."""
+    program = compiled("running.c", ["gcc", "-O1", "-g"], RUNNING)
+    running = start(program)
+    of = ["--func", "leaf", "--pid", running.pid, "--duration", "0.3s", "--format"]
+    rows = json.loads(lbtrace("stacks", *of, "json").stdout)["stacks"]
+    own = [
+        [each["name"] for each in row["frames"] if each["binary"] == str(program)] for row in rows
+    ]
+    assert {own_part(names[::-1]) for names in own} == {
+        "main;once;leaf",
+        "main;order;compare;leaf",
+    }
+    assert {row["end"] for row in rows} == {"outermost"}
+    shown = lbtrace("attach", "--stack", "9", *of, "jsonl", "--max-events", "400").stdout
+    calls = [row for row in map(json.loads, shown.splitlines()) if row["type"] == "call"]
+    assert len(calls) > 100
+    assert {call["callers"]["end"] for call in calls} == {"outermost"}

@@ -293,6 +293,17 @@ def test_nothing_that_begins_later(tmp_path: Path, capfd: Any) -> None:
         assert f"shown, as the options choose: {count:,} calls" in shown.err
 
 
+def test_nothing_is_chosen(tmp_path: Path, capfd: Any) -> None:
+    path = unpack("fib", tmp_path)
+    assert main(["export", path, "--thread", "nobody"]) == 0
+    assert capfd.readouterr().err.splitlines()[1:] == [
+        "  shown, as the options choose: 0 calls",
+        "  no call is of a thread nobody",
+    ]
+    assert main(["export", path, "--from", "3s", "--to", "2s"]) == 2
+    assert "--to is before --from" in capfd.readouterr().err
+
+
 def test_what_is_chosen_in_forked_processes(tmp_path: Path, capfd: Any) -> None:
     """A process continues calls of its parent: those below are chosen as there."""
     path = unpack("forks", tmp_path)
@@ -334,12 +345,33 @@ def test_noise_is_told_from_change(before: Row | None, after: Row | None, shown:
     assert " ".join(write_changes(changes).splitlines()[1].split()) == shown
 
 
-def test_a_capture_has_not_changed_against_itself(recorded: str, capfd: Any) -> None:
+def test_a_capture_has_not_changed_against_itself(
+    recorded: str, capfd: Any, tmp_path: Path
+) -> None:
+    from pyarrow import parquet
+
     assert main(["report", recorded, "--diff", recorded, "--format", "json", "--quiet"]) == 0
     changes = json.loads(capfd.readouterr().out)["changes"]
     assert len(changes) == len(reported(recorded, capfd=capfd))
     assert not any(change["total"] or change["mean"] for change in changes)
     assert main(["report", recorded, "--diff", recorded, "--by", "thread"]) == 2
+    assert "leave --by thread out" in capfd.readouterr().err
+    assert main(["report", recorded, "--diff", recorded, "--format", "csv", "--quiet"]) == 0
+    rows = [*csv.DictReader(io.StringIO(capfd.readouterr().out))]
+    assert [row["name"] for row in rows] == [change["name"] for change in changes]
+    assert all(row["before_total"] == row["after_total"] for row in rows)
+    columns = tmp_path / "changes.parquet"
+    words = ["--format", "parquet", "--quiet", "-o", str(columns)]
+    assert main(["report", recorded, "--diff", recorded, *words]) == 0
+    read = parquet.read_table(columns).to_pylist()
+    assert [row["before_calls"] for row in read] == [int(row["before_calls"]) for row in rows]
+    assert main(["report", recorded, *words, "--force"]) == 0
+    read = parquet.read_table(columns).to_pylist()
+    assert [row["calls"] for row in read] == [
+        row["calls"] for row in reported(recorded, capfd=capfd)
+    ]
+    assert main(["report", recorded, "--diff", "nowhere.lbt"]) == 1
+    assert capfd.readouterr().err.startswith("lbtrace: nowhere.lbt cannot be read")
 
 
 def test_impossible_durations(fib_plan: Any) -> None:

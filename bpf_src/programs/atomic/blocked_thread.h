@@ -29,10 +29,12 @@ static __noinline int end_blocked(__u32 tid, __u64 now)
 
 	if (!thread)
 		return 0;
-	found = aggregated(&stacks_map, (const void *)&thread->on, &stacks_zero);
-	if (found) {
-		ADD(&found->hits, 1);
-		ADD(&found->total, now - thread->since);
+	if (now - thread->since >= config.off_cpu_bound) {
+		found = aggregated(&stacks_map, (const void *)&thread->on, &stacks_zero);
+		if (found) {
+			ADD(&found->hits, 1);
+			ADD(&found->total, now - thread->since);
+		}
 	}
 	bpf_map_delete_elem(&blocked_threads, &tid);
 	return 0;
