@@ -101,10 +101,11 @@ def test_slow_requests_are_shown_whole(lbtrace: Run, compiled: Any, tmp_path: Pa
 def test_callers_wait_with_their_calls(lbtrace: Run, compiled: Any, tmp_path: Path) -> None:
     """Those of calls around and below slow ones, held or replayed."""
     server = compiled("server.c", ["gcc", "-O1", "-g", "-pthread"], SERVER)
+    out = tmp_path / "out.jsonl"  # the server has a log of its own
     for more in ((), (9000,)):
-        options = ("--exclude", "now", "--stack", "30", "--format", "jsonl")
-        done = lbtrace("attach", "--slow", "5ms", *options, "--", server, *more)
-        found = calls(done.stdout)
+        options = ("--exclude", "now", "--stack", "30", "--force", "-o", out)
+        lbtrace("attach", "--slow", "5ms", *options, "--", server, *more)
+        found = calls(out.read_text())
         assert len(found) > 5
         for call in found:
             assert call["callers"]["end"] == "outermost"
@@ -128,11 +129,13 @@ def test_slow_calls_from_python(compiled: Any, tmp_path: Path) -> None:
         lbtrace.trace(command=[server], functions="step", slow=5, action="count")
 
 
-def test_callers_that_are_too_large_are_context(lbtrace: Run, compiled: Any) -> None:
+def test_callers_that_are_too_large_are_context(
+    lbtrace: Run, compiled: Any, tmp_path: Path
+) -> None:
     server = compiled("server.c", ["gcc", "-O1", "-g", "-pthread"], SERVER)
-    quick = ("--exclude", "now", "--returns", "uretprobe", "--unsafe")
-    done = lbtrace("attach", "--slow", "5ms", *quick, "--format", "jsonl", "--", server, 17000)
-    found = calls(done.stdout)
+    quick = ("--exclude", "now", "--returns", "uretprobe", "--unsafe", "-o", tmp_path / "x.jsonl")
+    done = lbtrace("attach", "--slow", "5ms", *quick, "--", server, 17000)
+    found = calls((tmp_path / "x.jsonl").read_text())
     delayed = [call for call in found if call["name"] == "step" and call["depth"] == 2]
     assert all(call["duration"] > 5_000_000 for call in delayed)
     rest = [(call["name"], call["depth"]) for call in found if call not in delayed]
