@@ -158,13 +158,31 @@ def _read_headers(
     return declared.keys()
 
 
-def _shows_filled(image: Image, selection: ValueSelection) -> bool:
-    """Whether calls are shown with what they fill: those of functions of known libraries, where
-    nothing else is asked for, nor only calls that failed."""
+def _with_more(
+    image: Image,
+    machine: Machine,
+    function: Function,
+    prototype: Prototype,
+    values: CallValues,
+    selection: ValueSelection,
+) -> CallValues:
+    """``values`` with what calls leave behind: those of functions of known libraries, where nothing
+    else is asked for."""
     request = selection.request
-    if selection.args == 0 or (request and (request.named or request.aggregates or request.errors)):
-        return False
-    return filled_buffers.KNOWN.match(image.once(Dynamic).soname) is not None
+    if selection.args == 0 or (request and (request.named or request.aggregates)):
+        return values
+    library = image.once(Dynamic).soname
+    if not filled_buffers.KNOWN.match(library):
+        return values
+    if not (request and request.errors):  # what failed has filled nothing
+        limit = selection.detail.limit
+        values = filled_buffers.with_filled(machine.name, function, prototype, values, limit)
+    if not SYSTEM.match(library):
+        return values
+    # Imported here because most functions are of no such library.
+    from lbtrace.plan import error_numbers
+
+    return error_numbers.with_errno(image, function, values)
 
 
 def describe(
@@ -219,7 +237,6 @@ def describe(
         )
     plain = _selected(machine, None, selection) if len(found) < len(others) else CallValues()
     asked = selection.request is not None and bool(selection.request.wanted)
-    shows_filled = _shows_filled(image, selection)
     traced: list[TracedFunction] = []
     for function in functions:
         prototype = found.get(function.address)
@@ -231,11 +248,8 @@ def describe(
                 prototype = _settled(machine, image, function, prototype)
             prototype = filled_buffers.mark(function, prototype)
             values = _selected(machine, prototype, selection)
-            if shows_filled and not isinstance(values, UsageError):
-                limit = selection.detail.limit
-                values = filled_buffers.with_filled(
-                    machine.name, function, prototype, values, limit
-                )
+            if not isinstance(values, UsageError):
+                values = _with_more(image, machine, function, prototype, values, selection)
         site = None
         # What lacks a name lacks it further on as well.
         if isinstance(values, UsageError) and prototype is not None and values.understood.names:

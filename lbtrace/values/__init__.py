@@ -132,6 +132,7 @@ KINDS = (
     Kind("device", "Device"),
     Kind("outcome", "Outcome"),
     Kind("filled", "Filling"),
+    Kind("failing", "Failing"),
     Kind("socket_address", "SocketAddress"),
 )
 """In the order in which they are asked whether a type in a program is theirs. Modules are
