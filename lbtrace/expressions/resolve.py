@@ -191,7 +191,8 @@ def _text(node: TextOf, scope: Scope) -> Operand:
     inner = _operand(node.start, scope)
     if not node.raw:  # buf() takes the bytes of anything
         refuse_declared(inner.at, inner.type)
-    if leads_to_start(inner.type):
+    behind = inner.type.target if inner.type.is_alias() else None
+    if leads_to_start(inner.type) or (behind is not None and is_wide(behind)):
         inner = _dereference(Dereference(node.at, node.start), inner)
     if not node.raw:
         inner = _followed_text(node, inner)
@@ -231,7 +232,8 @@ def _followed_text(node: TextOf, inner: Operand) -> Operand:
             hint = f"write str(*{written(node.start) or 'p'})"
             raise ExpressionError(inner.at, f"this is {inner.type.name}, not text", hint)
         inner = _dereference(Dereference(node.at, node.start), inner)
-    sized = inner.type.is_text() and not (inner.type.is_address or inner.type.is_open_ended())
+    texts = inner.type.is_text() or (is_wide(inner.type) and inner.type.through)
+    sized = texts and not (inner.type.is_address or inner.type.is_open_ended())
     if node.length is not None and sized:
         what = f"this is {inner.type.name or 'text'}, which has a length of its own"
         hint = f"leave the length out: str({written(node.start) or 'name'})"

@@ -357,7 +357,7 @@ def test_the_least_int_is_a_long() -> None:
 @pytest.mark.parametrize(
     ("where", "message"),
     [
-        ("n > 10us", "this is a time, which only duration is"),
+        ("n > 10us", "this is a time, and what it is compared with is none"),
         ("5ms < n", "this is a time"),
         ("pid == 3s", "this is a time"),
         ("duration > 10usec", "10usec is not a number"),
