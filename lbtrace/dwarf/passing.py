@@ -129,10 +129,17 @@ class Types:
         target = None if die is None else attributes.type_of(die)
         if target is None:
             return Formal(name, VOID, 0)
-        known = self._known.get(target.offset)
+        return self._named(name, self._found(target))
+
+    def type_of(self, die: Any) -> Type:
+        """Return the type that ``die`` describes."""
+        return self._found(die).type
+
+    def _found(self, die: Any) -> Formal:
+        known = self._known.get(die.offset)
         if known is None:
-            known = self._known[target.offset] = self._make(target)
-        return self._named(name, known)
+            known = self._known[die.offset] = self._make(die)
+        return known
 
     def _make(self, die: Any) -> Formal:
         if self._language != GO:

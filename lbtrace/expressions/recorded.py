@@ -18,6 +18,7 @@ from lbtrace.expressions.tree import (
     Junction,
     LengthOf,
     Name,
+    NamedType,
     Negation,
     Node,
     Number,
@@ -87,10 +88,8 @@ class NotRecorded(Exception):
 
 class RecordedTest:
     """Whether calls are as ``source``, a ``--where``, says. A call that has no value of a name in
-    it is not. ``uncompared`` counts those of which a value was not recorded, or not whole.
-
-    Raises `UsageError`.
-    """
+    it is not. ``uncompared`` counts those of which a value was not recorded, or not whole. Raises
+    `UsageError`."""
 
     def __init__(self, source: str) -> None:
         self.uncompared = 0
@@ -158,8 +157,7 @@ class RecordedTest:
 
     def _compares(self, test: Comparison, call: Call) -> bool:
         left, right = self._value(test.left, call), self._value(test.right, call)
-        holds = self._related(test, left, right)
-        return holds != test.contrary
+        return self._related(test, left, right) != test.contrary
 
     def _related(self, test: Comparison, left: Any, right: Any) -> bool:
         for one, other in ((left, right), (right, left)):
@@ -220,6 +218,8 @@ class RecordedTest:
             case Dereference(index=index):
                 return _element(inner, index)
             case Cast(type=type):
+                if isinstance(type, NamedType):
+                    raise NotRecorded
                 return type.decoder()(int(_number(inner)) & (1 << 64) - 1)
         return inner
 
@@ -267,8 +267,7 @@ def _check_units(test: Test) -> None:
                 _check_units(part)
         case Comparison(left=left, right=right):
             for one, other in ((left, right), (right, left)):
-                timed = isinstance(one, Name) and one.name in TIMES
-                if timed:
+                if isinstance(one, Name) and one.name in TIMES:
                     _check_unit(other)
 
 

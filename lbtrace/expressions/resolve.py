@@ -13,7 +13,7 @@ from lbtrace.abi.locations import WORD, Location, moved
 from lbtrace.expressions import elements
 from lbtrace.expressions.arithmetic import add, from_slot, together
 from lbtrace.expressions.conversions import width
-from lbtrace.expressions.globals import of_package
+from lbtrace.expressions.globals import of_package, of_program
 from lbtrace.expressions.names import named
 from lbtrace.expressions.operands import (
     Constant,
@@ -41,6 +41,7 @@ from lbtrace.expressions.tree import (
     Field,
     LengthOf,
     Name,
+    NamedType,
     Node,
     Number,
     Quoted,
@@ -91,7 +92,8 @@ def locate(node: Node, scope: Scope) -> Located:  # noqa: PLR0911, PLR0912 - a r
         case LengthOf():
             return _count(node, scope)
         case Cast():
-            return cast(node.at, node.type, locate(node.inner, scope), scope)
+            type = of_program(node.type, scope) if isinstance(node.type, NamedType) else node.type
+            return cast(node.at, type, locate(node.inner, scope), scope)
         case Dereference():
             return _element(node, _pointer(_operand(node.inner, scope)), scope)
         case Field():

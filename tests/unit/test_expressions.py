@@ -236,7 +236,7 @@ def test_results_and_durations_are_compared_at_the_return():
         ('reg("zz")', 4, "no register zz"),
         ("(unsigned float)n", 1, "is no type"),
         ("(foo)n", 1, "foo is no type"),
-        ("(struct foo *)node", 1, "struct foo is no type"),
+        ("(struct foo *)node", 1, "foo is no type"),
         ("*(foo *)node", 2, "foo is no type"),
         ("(n) size", 1, "n is no type"),
         ("buf(node, 70000)", 10, "a length from 1 to 4000"),
