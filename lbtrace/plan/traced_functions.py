@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -114,16 +113,14 @@ def _copied(functions: Sequence[Function], copied: Mapping[int, Sequence[str]]) 
     ]
 
 
-CLONE = re.compile(r"\.(?:isra|constprop|part)\b.*")
-"""What marks the names of copies for which gcc changed what is passed."""
-
-
 def _of_clone(
     name: str, function: Function, values: CallValues, selection: ValueSelection
 ) -> tuple[str, tuple[Value, ...]]:
     """The name of a function and the arguments that are shown: of such a copy, which its name is
     marked as, without those that it no longer takes, unless they are asked for."""
-    clone = next(filter(None, map(CLONE.search, (function.name, *function.aliases))), None)
+    clone = next(
+        filter(None, map(demangle.MARKED.search, (function.name, *function.aliases))), None
+    )
     if clone is None or selection.request is not None:
         return name, values.parameters
     shown = tuple(v for v in values.parameters if v.slot >= 0 or v.reason != OPTIMISED_OUT)
@@ -183,6 +180,17 @@ def _with_more(
     from lbtrace.plan import error_numbers
 
     return error_numbers.with_errno(image, function, values)
+
+
+def lacks_error(traced: TracedFunction) -> bool:
+    """Return whether a result that would tell of an error cannot be read."""
+    from lbtrace.expressions.failures import failed  # imported here: few ask for failed calls
+
+    result = traced.call_values.result
+    formal = traced.prototype.result if traced.prototype else None
+    if result is None or result.slot >= 0 or formal is None:
+        return False
+    return failed(formal.type, throws=True) is not None
 
 
 def describe(
