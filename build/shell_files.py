@@ -22,8 +22,11 @@ FILES = ("--binary", "--source", "--provider", "--output", "--lines", "capture")
 FUNCTIONS = ("--func", "--within")
 """Those that are functions of the binary on the line."""
 
+PROCESSES = "--pid"
+
 PREAMBLE = {
     "bash": """\
+_lbtrace_processes() { compgen -W "$(ps -A -o pid=)" -- "$1"; }
 _lbtrace_functions() {
   local i binary=
   for ((i = 1; i < ${#COMP_WORDS[@]}; i++)); do
@@ -56,6 +59,11 @@ COMPLETE = {
     "zsh": "_lbtrace_functions",
     "fish": "(_lbtrace_functions)",
 }
+COMPLETE_PROCESSES = {
+    "bash": "_lbtrace_processes",
+    "zsh": "_pids",
+    "fish": "(__fish_complete_pids)",
+}
 
 
 def make() -> None:
@@ -75,7 +83,7 @@ def make() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     """All commands as one parser, as their libraries want it."""
-    from lbtrace.commands import COMMANDS
+    from lbtrace.commands import COMMANDS, help
 
     parser = argparse.ArgumentParser("lbtrace", description="Shows how a compiled program runs.")
     commands = parser.add_subparsers(metavar="COMMAND")
@@ -89,6 +97,12 @@ def _parser() -> argparse.ArgumentParser:
                 action.complete = shtab.FILE
             elif names & {*FUNCTIONS}:
                 action.complete = COMPLETE
+            elif PROCESSES in names:
+                action.complete = COMPLETE_PROCESSES
+            elif "--format" in names and action.choices is None:  # its help begins with them
+                action.choices = action.help.partition(" (")[0].split(", ")
+    topics = commands.add_parser("help", help="show a page of the documentation")
+    topics.add_argument("topic", choices=(*help.pages(), *COMMANDS))
     return parser
 
 

@@ -131,13 +131,24 @@ def _run(words: list[str]) -> int:
 
 
 def _usage() -> str:
+    # Imported here because few ask for it.
+    from textwrap import fill
+
+    from lbtrace.commands.help import topics
+
+    indent = " " * 14
+    listed = ", ".join(topics())
+    pages = fill(
+        listed, 80, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    )
     rows = "".join(f"  {name:<10} {purpose}\n" for name, purpose in COMMANDS.items())
     return (
         "usage: lbtrace COMMAND [OPTION ...]\n\n"
         "Shows how a compiled program runs, call by call, without changing it.\n\n"
         f"{rows}\n"
         f"first trace:  {FIRST}, or just lbtrace ./fib\n"
-        "more:         lbtrace COMMAND --help, lbtrace help TOPIC (values, markers, returns, …)\n"
+        "options:      lbtrace COMMAND --help\n"
+        f"manual:       lbtrace help TOPIC, on\n{pages}\n"
     )
 
 

@@ -14,7 +14,7 @@ _NAMES = [row.name for row in FORMATS.values() if not row.is_capture]
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     add_files(
-        parser, f"{', '.join(_NAMES)}; of counts and stacks also theirs (default: by the suffix)"
+        parser, f"{', '.join(_NAMES)} (of counts and stacks also theirs) (default: by the suffix)"
     )
     parser.add_argument(
         "--max-depth",

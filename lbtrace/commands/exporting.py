@@ -147,10 +147,13 @@ def _describe_test(test: RecordedTest | None) -> list[str]:
 
 def named(plan: Plan, patterns: Sequence[str], hint: str = CALLED) -> frozenset[str]:
     """The traced functions that patterns select; brackets in a whole name are no glob."""
+    from lbtrace.elf.demangle import plain_names
     from lbtrace.plan.patterns import matching
 
+    asked = {*patterns}
     names = {function.name for function in plan.functions}
-    found = names.intersection(patterns).union(matching(sorted(names), patterns))
+    found = {name for name in names if not asked.isdisjoint(plain_names(name))}
+    found |= {*matching(sorted(names), patterns)}
     if not found:
         raise NoMatchError(f"no traced function is called {' or '.join(patterns)}", hint)
     return frozenset(found)

@@ -36,13 +36,18 @@ def pages() -> Mapping[str, Path]:
     return found | {also: found[name] for also, name in ALSO.items() if name in found}
 
 
+def topics() -> list[str]:
+    """Return the names of the pages, each once."""
+    return [name for name in pages() if name not in ALSO]
+
+
 def show(topic: str, commands: Sequence[str]) -> int:
     """Show a page, in a pager on a terminal; of a command it names the options' place first. Raises
     `UsageError` where there is none."""
     found = pages()
     if topic not in found:
-        topics = dict.fromkeys((*commands, *(name for name in found if name not in ALSO)))
-        raise UsageError(f"there is no help on {topic}", f"there is on: {', '.join(topics)}")
+        known = dict.fromkeys((*commands, *topics()))
+        raise UsageError(f"there is no help on {topic}", f"there is on: {', '.join(known)}")
     from pydoc import pager  # imported here: it takes long
 
     options = f"lbtrace {topic} --help shows its options.\n\n" if topic in commands else ""

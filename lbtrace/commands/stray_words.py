@@ -237,8 +237,6 @@ def _finish(line: Sequence[str], meant: str, takes: Takes) -> str:
 
 def _with_program(name: str, options: Sequence[str], left: Sequence[str], meant: str) -> str:
     """The command line where the program is named as it should be."""
-    options, program = list(options), [word for word in left if word != "--"]
-    if name in TRACING and NAMING.isdisjoint(_named(options)):
-        options += ["--func", "NAME"]
+    program = [word for word in left if word != "--"]
     line = meant.format(options=shlex.join(options), program=shlex.join(program))
-    return f"lbtrace {name} {line}".rstrip()
+    return f"lbtrace {name} {line.strip()}"

@@ -108,6 +108,13 @@ def size_of(die: Any, depth: int = DEPTH) -> int:
     return POINTER_SIZE if is_address else number(plain, "DW_AT_byte_size", 0)
 
 
+def is_transparent(bare: Any) -> bool:
+    """Return whether a type of C is a union with ``transparent_union``, as gcc describes it where
+    the typedef has the attribute: without the members, as which callers pass their arguments."""
+    is_union = bare.tag == "DW_TAG_union_type" and "DW_AT_declaration" not in bare.attributes
+    return is_union and size_of(bare) > 0 and next(bare.iter_children(), None) is None
+
+
 def is_nullptr(die: Any) -> bool:
     """Return whether a type is that of ``nullptr``: an address to those who pass it, without a
     size in debug information."""

@@ -20,6 +20,7 @@ from lbtrace.dwarf.attributes import origins
 from lbtrace.dwarf.definitions import units_with
 from lbtrace.dwarf.enclosing import qualified_name
 from lbtrace.dwarf.enumerators import find_enumerators
+from lbtrace.dwarf.named_types import find_types
 from lbtrace.dwarf.passing import Types
 from lbtrace.dwarf.reader import lists
 from lbtrace.dwarf.reader.bounds import Budget, BudgetExceeded
@@ -64,6 +65,7 @@ class GlobalVariables:
         self._depth, self._full_names = depth, full_names
         self._known: dict[str, Sequence[GlobalVariable]] = {}
         self._enumerators: dict[str, dict[int, str]] = {}
+        self._types: dict[str, list[Type]] = {}
 
     def find(self, name: str) -> Sequence[GlobalVariable]:
         """Return the variables that ``name`` means: ``x``, ``space::x`` or ``file.c::x``."""
@@ -82,6 +84,15 @@ class GlobalVariables:
             with suppress(BinaryError, BudgetExceeded):
                 self._enumerators[name] = find_enumerators(self._image, name)
         return self._enumerators[name]
+
+    def types(self, name: str) -> Sequence[Type]:
+        """Return the types called ``name``, one of each size."""
+        if name not in self._types:
+            self._types[name] = []
+            with suppress(BinaryError, BudgetExceeded):
+                depth, full_names = self._depth, self._full_names
+                self._types[name] = find_types(self._image, name, depth, full_names=full_names)
+        return self._types[name]
 
     @cached_property
     def names(self) -> list[str]:

@@ -129,10 +129,17 @@ class Types:
         target = None if die is None else attributes.type_of(die)
         if target is None:
             return Formal(name, VOID, 0)
-        known = self._known.get(target.offset)
+        return self._named(name, self._found(target))
+
+    def type_of(self, die: Any) -> Type:
+        """Return the type that ``die`` describes."""
+        return self._found(die).type
+
+    def _found(self, die: Any) -> Formal:
+        known = self._known.get(die.offset)
         if known is None:
-            known = self._known[target.offset] = self._make(target)
-        return self._named(name, known)
+            known = self._known[die.offset] = self._make(die)
+        return known
 
     def _make(self, die: Any) -> Formal:
         if self._language != GO:
@@ -170,7 +177,7 @@ class Types:
         shadowed = self._shadowed and any(s.size == WIDE for s in scalars)
         return Formal("", type, size, self._divided(scalars), exhausts_registers=shadowed)
 
-    def _work_out(self, die: Any) -> Formal:  # noqa: PLR0911 - a return for each case
+    def _work_out(self, die: Any) -> Formal:  # noqa: PLR0911, PLR0912 - a return for each case
         bare = attributes.bare(die)
         if bare is None:
             return Formal("", VOID, 0)
@@ -180,6 +187,8 @@ class Types:
             # Up to LLVM 19 at least.
             uncounted = self.llvm and self.x87 and attributes.is_nullptr(bare)
             return Formal("", type, 8, (Scalar(0, 8, "integer"),), registers_miscounted=uncounted)
+        if self._language in C and attributes.is_transparent(bare):
+            return Formal("", type, size, None)
         if bare.tag in attributes.RECORDS and not self.rust:
             by_reference = self._by_reference(bare)
             if by_reference is None:

@@ -39,6 +39,9 @@ FORMS: dict[str, FormOfType] = {
     **dict.fromkeys(attributes.RECORDS, "record"),
 }
 
+WORD = 8
+"""Bytes of a pointer."""
+
 REFERENCES = frozenset({"DW_TAG_reference_type", "DW_TAG_rvalue_reference_type"})
 
 PACK = "DW_TAG_GNU_template_parameter_pack"
@@ -80,9 +83,14 @@ class DieView:
     def form(self) -> FormOfType:
         if self._bare is None:
             return "nothing"
-        if attributes.is_nullptr(self._bare):
+        if attributes.is_nullptr(self._bare) or self._is_transparent_pointer():
             return "pointer"
         return FORMS.get(self._bare.tag, "other")
+
+    def _is_transparent_pointer(self) -> bool:
+        """Whether callers pass a pointer, as to ``connect``: its size tells, as is usual."""
+        is_word = self._source.language == "c" and attributes.size_of(self._bare) == WORD
+        return is_word and attributes.is_transparent(self._bare)
 
     @property
     def name(self) -> str:

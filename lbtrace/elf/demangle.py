@@ -21,6 +21,9 @@ CLONE = re.compile(
 )
 """What compilers append to the names of clones."""
 
+MARKED = re.compile(r"\.(?:isra|constprop|part)\b.*")
+"""The same of copies for which gcc changed what is passed."""
+
 LONGEST = 4096
 """Characters of a mangled name: longer names stay as they are."""
 
@@ -85,6 +88,19 @@ def with_parameters(name: str) -> str:
     full = demangled(name)
     at = _parameters(full) if full != name else -1
     return short(name) + full[at:] if at > 0 else full
+
+
+def clone_suffix(name: str) -> str:
+    """Return what a compiler appended to the mangled name of a clone: ``.constprop.0``."""
+    suffix = CLONE.search(name) if is_mangled(name) else None
+    return suffix[0] if suffix else ""
+
+
+def plain_names(name: str) -> set[str]:
+    """Return by what a function may be asked for that is shown as ``name``: also without what marks
+    a clone, and without parameter list."""
+    core = MARKED.sub("", name)
+    return {name, core, _without_parameters(core)}
 
 
 def arity(name: str) -> int | None:

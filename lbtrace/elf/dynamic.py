@@ -146,6 +146,21 @@ class Dynamic:
         unpacked = (row for span in rows for row in RELA.iter_unpack(span.view))
         return {at: addend for at, info, addend in unpacked if info & 0xFFFFFFFF == kind}
 
+    def thread_slot(self, name: str) -> int:
+        """Return the word of the GOT into which the loader writes where the file's thread-local
+        variable ``name`` lies from the thread pointer on, or 0."""
+        kind, symbols = Machine(self._image.machine).linking.THREAD_OFFSET, self._symbols
+        found = symbols.named(name)
+        own = {symbols.address(at) for at in found if not symbols.is_undefined(at)}
+        for span in self._tables:
+            for at, info, addend in RELA.iter_unpack(span.view):
+                symbol = info >> 32
+                if info & 0xFFFFFFFF == kind and (
+                    symbol in found or (not symbol and addend in own)
+                ):
+                    return int(at)
+        return 0
+
     def wanted(self, wanted: Wanted) -> Mapping[int, str]:
         """Return the symbols that are ``wanted``, with their names; maybe more."""
         return self._symbols.wanted(wanted)

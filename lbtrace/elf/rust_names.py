@@ -14,6 +14,10 @@ STEPS = 5_000
 """… pieces that it is put together from."""
 
 
+LETTERS = 26
+"""Lifetimes that are called by a letter."""
+
+
 class Unbounded(Exception):
     """A name expands beyond the bounds."""
 
@@ -43,6 +47,14 @@ class _Printer(v0.Printer):  # type: ignore[misc]
     def backref_printer(self) -> _Printer:
         place = self.parser_mut().backref()
         return _Printer(place, self.out, self.bound_lifetime_depth, self._work)
+
+    def print_lifetime_from_index(self, lifetime: int) -> None:
+        """Add a lifetime, which rust_demangler refuses where it is the first (``'a``)."""
+        depth = self.bound_lifetime_depth - lifetime
+        if depth < 0:
+            self.invalid()
+        named = chr(ord("a") + depth) if depth < LETTERS else f"_{depth}"
+        self.out += f"'{named if lifetime else '_'}"
 
     def invalid(self) -> None:
         raise v0.UnableTov0Demangle(self.parser.inn)

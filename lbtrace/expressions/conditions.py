@@ -32,6 +32,8 @@ from lbtrace.expressions.operands import (
     is_string,
     number_in,
 )
+from lbtrace.expressions.own_values import part_of
+from lbtrace.expressions.refusals import refuse_decimals, refuse_prefix, refuse_time
 from lbtrace.expressions.resolve import compute_both
 from lbtrace.expressions.tree import Comparison, ExpressionError, Operator, written
 from lbtrace.expressions.unsuited import (
@@ -108,6 +110,8 @@ class Comparer:
                 )
             case Pseudo() as pseudo, Constant() as constant:
                 moment, condition = self._of_pseudo(operator, pseudo, constant)
+            case Operand() as operand, Constant() as constant if _is_timed(operand, constant):
+                return self._of_time(comparison, operator, operand, constant)
             case Operand() as operand, Constant() as constant if operand.type.is_real:
                 return self._of_float(operator, operand, constant, contrary=comparison.contrary)
             case Operand() as operand, Constant() as constant:
@@ -122,8 +126,8 @@ class Comparer:
         # Imported here because few conditions are about floats.
         from lbtrace.expressions import floats
 
-        _refuse_prefix(operator, constant)
-        _refuse_time(constant)
+        refuse_prefix(operator, constant)
+        refuse_time(constant)
         size, number = operand.type.size, constant.value
         assert not isinstance(number, bytes)
         if size not in floats.FORMATS:
@@ -141,18 +145,42 @@ class Comparer:
         made = [Condition(slot, t.operator, t.bits, t.signed) for t in found.tests]
         return operand.moment, [[each] for each in made] if found.all else [made]
 
+    def _of_time(
+        self, comparison: Comparison, operator: Operator, operand: Operand, constant: Constant
+    ) -> tuple[Moment, Groups]:
+        """The comparison of a span of time with a time."""
+        from lbtrace.expressions import times  # imported here because few values are times
+
+        refuse_prefix(operator, constant)
+        number, parts = constant.value, operand.type.time_parts()
+        assert not isinstance(number, bytes)
+        if constant.form != "time" and number:
+            raise no_unit(constant.at, number)
+        placed = [part_of(operand.at, operand, member) for member, _, _ in parts]
+        if placed[0].type.is_real:
+            real = Constant(constant.at, times.in_ticks(parts, int(number)), "real")
+            return self._of_float(operator, placed[0], real, contrary=comparison.contrary)
+        made = [
+            [
+                self._of_number(each, placed[part], Constant(constant.at, ticks), "")[1]
+                for part, each, ticks in group
+            ]
+            for group in times.compare(operator, parts, constant)
+        ]
+        return operand.moment, made
+
     def _of_pseudo(
         self, operator: Operator, pseudo: Pseudo, constant: Constant
     ) -> tuple[Moment, Condition]:
         """The comparison of what the kernel knows of every event with a number."""
-        _refuse_prefix(operator, constant)
-        _refuse_decimals(constant, "pid" if pseudo.name == "comm" else pseudo.name)
+        refuse_prefix(operator, constant)
+        refuse_decimals(constant, "pid" if pseudo.name == "comm" else pseudo.name)
         if pseudo.name == "comm":
             raise ExpressionError(
                 constant.at, "comm is compared with text", 'write comm == "redis"'
             )
         if pseudo.name != "duration":
-            _refuse_time(constant)
+            refuse_time(constant)
         elif constant.form != "time" and (number := number_of(constant)):
             raise no_unit(constant.at, number)
         moment = MOMENTS.get(pseudo.name, "any")
@@ -163,8 +191,8 @@ class Comparer:
         self, operator: Operator, operand: Operand, constant: Constant, name: str
     ) -> tuple[Moment, Condition]:
         """The comparison of the value ``name`` with a number; of text that of its address."""
-        _refuse_prefix(operator, constant)
-        _refuse_time(constant)
+        refuse_prefix(operator, constant)
+        refuse_time(constant)
         text = is_string(operand)
         if text and not operand.type.is_address:
             what = f"this is {operand.type.name or 'text'}, which is compared with text"
@@ -173,7 +201,7 @@ class Comparer:
         if constant.form == "real":
             refuse_declared(operand.at, operand.type)
             where = where_decimals_are(operand.type, name)
-            _refuse_decimals(constant, operand.type.name, where)
+            refuse_decimals(constant, operand.type.name, where)
         if constant.form == "character" and constant.value and operand.type.is_address:
             what = f"this is a character, and {operand.type.name} is an address"
             hint = f"write {name or 'p'}[0], if what it leads to is meant"
@@ -285,6 +313,12 @@ class Comparer:
         return slot
 
 
+def _is_timed(operand: Operand, constant: Constant) -> bool:
+    """Whether a value is compared as a span of time: numbers of Go's also as such."""
+    timed = constant.form == "time" or not operand.type.computes
+    return timed and bool(operand.type.time_parts())
+
+
 def _check_text(at: int, operator: Operator, constant: Constant, text: bytes) -> None:
     """Raise `ExpressionError` where text is not compared so."""
     if operator not in OF_TEXT:
@@ -335,26 +369,6 @@ def _explain_no_text(
 
 def _moment_of(located: Located) -> Moment:
     return located.moment if isinstance(located, Operand) else "any"
-
-
-def _refuse_prefix(operator: Operator, constant: Constant) -> None:
-    if operator in ("startswith", "lacks"):
-        raise ExpressionError(constant.at, "startswith wants text", 'write name startswith "abc"')
-
-
-def _refuse_time(constant: Constant) -> None:
-    if constant.form == "time":
-        raise ExpressionError(
-            constant.at, "this is a time, which only duration is", "write the number without a unit"
-        )
-
-
-def _refuse_decimals(constant: Constant, name: str, hint: str = "") -> None:
-    if constant.form == "real":
-        whole = "write a time: 1.5ms" if name == "duration" else "write a whole number"
-        hint = hint or whole
-        what = f"{name or 'this'} has no decimals"
-        raise ExpressionError(constant.at, what, hint)
 
 
 def _comparable(operator: Operator, type: Type, bits: int, constant: Constant) -> int:

@@ -6,9 +6,12 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from lbtrace.expressions.mistakes import unknown_type
 from lbtrace.expressions.operands import Operand, Scope
 from lbtrace.expressions.own_values import is_outside
-from lbtrace.expressions.tree import ExpressionError, Field, Name
+from lbtrace.expressions.tree import ExpressionError, Field, Name, NamedType
+from lbtrace.model import Type
+from lbtrace.values.pointer import Pointer
 
 if TYPE_CHECKING:
     from lbtrace.dwarf.global_variables import GlobalVariable, GlobalVariables
@@ -40,6 +43,24 @@ def of_package(node: Field, scope: Scope) -> Operand | None:
     if found is None and any(each.startswith(f"{package.name}.") for each in known.names):
         raise _unknown(package.at, name, known)
     return found
+
+
+def of_program(named: NamedType, scope: Scope) -> Type:
+    """Return the type of the program that a cast names. Raises `ExpressionError`."""
+    found = scope.names.globals.types(named.name) if scope.names.globals is not None else ()
+    if not found:
+        raise unknown_type(named.at, named.name)
+    if len(found) > 1:
+        sizes = " and ".join(str(type.size) for type in found)
+        what = f"there are {len(found)} types called {named.name}, of {sizes} bytes"
+        raise ExpressionError(named.at, what, "cast to a type of C: *(int *)(p + 8)")
+    (type,) = found
+    if not named.stars and not type.computes:
+        what = f"{type.name} is no number"
+        raise ExpressionError(named.at, what, f"cast a pointer: *({type.name} *)p")
+    for _ in range(named.stars):
+        type = Pointer(f"{type.name}{'' if type.name.endswith('*') else ' '}*", 8, type)
+    return type
 
 
 def _found(at: int, name: str, known: GlobalVariables) -> Operand | None:

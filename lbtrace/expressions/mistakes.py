@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from lbtrace.expressions.hints import CLOSING, JOINING, Asked, hint_for
 from lbtrace.expressions.numbers import UNITS
 from lbtrace.expressions.tokens import RESERVED, Token
-from lbtrace.expressions.tree import ExpressionError
+from lbtrace.expressions.tree import ExpressionError, NamedType
 from lbtrace.text import in_quotes
 
-_CASTS = "types are those of C and <stdint.h>: (unsigned char)n, *(uint32_t *)v"
+_CASTS = "types are those of C, <stdint.h> and debug information: (unsigned char)n, *(uint32_t *)v"
 _VALUES = "values are names, arg0, node->key, str(arg0), numbers and what C computes of them"
 
 
@@ -70,21 +70,28 @@ def unknown_type(at: int, name: str) -> ExpressionError:
     return ExpressionError(at, f"{name} is no type that is known here", _CASTS)
 
 
-def refuse_unknown_cast(found: Sequence[Token], start: int) -> None:
-    """Raise `ExpressionError` where names in parentheses, at the token ``start``, stand before a
-    value, as only types do."""
+KEYWORDS = frozenset({"struct", "union", "enum", "class", "const", "volatile"})
+
+
+def named_cast(found: Sequence[Token], start: int) -> NamedType | None:
+    """Return the type that is named in parentheses, at the token ``start``, where these stand
+    before a value, as only those of types do. Raises `ExpressionError` where it can be none."""
     names = start + 1
     if found[start].text != "(":
-        return
+        return None
     while found[names].kind == "name" and found[names].text not in RESERVED:
         names += 1
     at = names
     while found[at].text == "*":
         at += 1
     if names == start + 1 or found[at].text != ")":
-        return
+        return None
     after = found[at + 1]
     is_cast = at > names or names > start + 2 or after.text == "(" or after.kind == "number"
-    if is_cast or (after.kind == "name" and after.text not in RESERVED):
-        words = (token.text for token in found[start + 1 : names])
+    if not is_cast and (after.kind != "name" or after.text in RESERVED):
+        return None
+    words = [token.text for token in found[start + 1 : names]]
+    own = [word for word in words if word not in KEYWORDS]
+    if len(own) != 1:
         raise unknown_type(found[start + 1].at, " ".join(words))
+    return NamedType(found[start + 1].at, own[0], at - names)

@@ -18,6 +18,7 @@ from lbtrace.expressions.tree import (
     Junction,
     LengthOf,
     Name,
+    NamedType,
     Negation,
     Node,
     Number,
@@ -87,10 +88,8 @@ class NotRecorded(Exception):
 
 class RecordedTest:
     """Whether calls are as ``source``, a ``--where``, says. A call that has no value of a name in
-    it is not. ``uncompared`` counts those of which a value was not recorded, or not whole.
-
-    Raises `UsageError`.
-    """
+    it is not. ``uncompared`` counts those of which a value was not recorded, or not whole. Raises
+    `UsageError`."""
 
     def __init__(self, source: str) -> None:
         self.uncompared = 0
@@ -158,8 +157,7 @@ class RecordedTest:
 
     def _compares(self, test: Comparison, call: Call) -> bool:
         left, right = self._value(test.left, call), self._value(test.right, call)
-        holds = self._related(test, left, right)
-        return holds != test.contrary
+        return self._related(test, left, right) != test.contrary
 
     def _related(self, test: Comparison, left: Any, right: Any) -> bool:
         for one, other in ((left, right), (right, left)):
@@ -167,6 +165,9 @@ class RecordedTest:
                 return _equality(test, self._is_word(one, other))
             if isinstance(one, bytes) and (data := _text(other)) is not None:
                 return _compare_text(test, one, *data)
+        for time, number in ((left, test.right), (right, test.left)):
+            if _span(time) is not None:
+                _check_unit(number)
         compare = COMPARISONS.get(test.operator)
         if compare is None or isinstance(left, bytes) or isinstance(right, bytes):
             raise ExpressionError(test.at, "a number is no text", 'write n == 1, path == "/x"')
@@ -217,6 +218,8 @@ class RecordedTest:
             case Dereference(index=index):
                 return _element(inner, index)
             case Cast(type=type):
+                if isinstance(type, NamedType):
+                    raise NotRecorded
                 return type.decoder()(int(_number(inner)) & (1 << 64) - 1)
         return inner
 
@@ -264,9 +267,13 @@ def _check_units(test: Test) -> None:
                 _check_units(part)
         case Comparison(left=left, right=right):
             for one, other in ((left, right), (right, left)):
-                timed = isinstance(one, Name) and one.name in TIMES
-                if timed and isinstance(other, Number) and other.form != "time" and other.value:
-                    raise no_unit(other.at, other.value)
+                if isinstance(one, Name) and one.name in TIMES:
+                    _check_unit(other)
+
+
+def _check_unit(node: Node) -> None:
+    if isinstance(node, Number) and node.form != "time" and node.value:
+        raise no_unit(node.at, node.value)
 
 
 def _inside(node: Node) -> Node:
@@ -291,6 +298,12 @@ def _syntax(value: Any) -> str:
     return value.syntax if isinstance(value, Form) else ""
 
 
+def _span(value: Any) -> float | None:
+    """How many nanoseconds a span of time takes, also one to which a reference leads."""
+    value = value.value if _syntax(value) == "reference" else value
+    return value.span() if isinstance(value, Form) else None
+
+
 def _inner(value: Any) -> Any:
     """What a pointer that was followed leads to; other values are themselves."""
     if isinstance(value, Word):
@@ -301,6 +314,8 @@ def _inner(value: Any) -> Any:
 def _number(value: Any) -> float:
     if isinstance(value, int | float):
         return value
+    if (span := _span(value)) is not None:
+        return span
     if _syntax(value) == "character":
         code = ord(value)
         return code - UNDECODED if UNDECODED <= code <= UNDECODED + LOWEST_BYTE else code

@@ -13,7 +13,7 @@ from lbtrace.abi.locations import WORD, Location, moved
 from lbtrace.expressions import elements
 from lbtrace.expressions.arithmetic import add, from_slot, together
 from lbtrace.expressions.conversions import width
-from lbtrace.expressions.globals import of_package
+from lbtrace.expressions.globals import of_package, of_program
 from lbtrace.expressions.names import named
 from lbtrace.expressions.operands import (
     Constant,
@@ -41,6 +41,7 @@ from lbtrace.expressions.tree import (
     Field,
     LengthOf,
     Name,
+    NamedType,
     Node,
     Number,
     Quoted,
@@ -91,7 +92,8 @@ def locate(node: Node, scope: Scope) -> Located:  # noqa: PLR0911, PLR0912 - a r
         case LengthOf():
             return _count(node, scope)
         case Cast():
-            return cast(node.at, node.type, locate(node.inner, scope), scope)
+            type = of_program(node.type, scope) if isinstance(node.type, NamedType) else node.type
+            return cast(node.at, type, locate(node.inner, scope), scope)
         case Dereference():
             return _element(node, _pointer(_operand(node.inner, scope)), scope)
         case Field():
@@ -191,7 +193,8 @@ def _text(node: TextOf, scope: Scope) -> Operand:
     inner = _operand(node.start, scope)
     if not node.raw:  # buf() takes the bytes of anything
         refuse_declared(inner.at, inner.type)
-    if leads_to_start(inner.type):
+    behind = inner.type.target if inner.type.is_alias() else None
+    if leads_to_start(inner.type) or (behind is not None and is_wide(behind)):
         inner = _dereference(Dereference(node.at, node.start), inner)
     if not node.raw:
         inner = _followed_text(node, inner)
@@ -231,7 +234,8 @@ def _followed_text(node: TextOf, inner: Operand) -> Operand:
             hint = f"write str(*{written(node.start) or 'p'})"
             raise ExpressionError(inner.at, f"this is {inner.type.name}, not text", hint)
         inner = _dereference(Dereference(node.at, node.start), inner)
-    sized = inner.type.is_text() and not (inner.type.is_address or inner.type.is_open_ended())
+    texts = inner.type.is_text() or (is_wide(inner.type) and inner.type.through)
+    sized = texts and not (inner.type.is_address or inner.type.is_open_ended())
     if node.length is not None and sized:
         what = f"this is {inner.type.name or 'text'}, which has a length of its own"
         hint = f"leave the length out: str({written(node.start) or 'name'})"

@@ -39,7 +39,7 @@ from lbtrace.expressions.hints import Asked
 from lbtrace.expressions.mistakes import (
     compared_first,
     missing_value,
-    refuse_unknown_cast,
+    named_cast,
     unexpected,
     unknown_type,
 )
@@ -154,11 +154,8 @@ class _Parser(TokenReader):
         with self._deeper():
             if self._accept("not"):
                 return Negation(self._negation())
-            if self._token.text == "(":
-                if self._tokens[self._next + 1].text not in TYPE_WORDS:
-                    refuse_unknown_cast(self._tokens, self._next)
-                if (grouped := self._grouped()) is not None:
-                    return grouped
+            if self._token.text == "(" and (grouped := self._grouped()) is not None:
+                return grouped
             return self._comparison()
 
     def _grouped(self) -> Test | None:
@@ -265,7 +262,10 @@ class _Parser(TokenReader):
                 type = self._type()
                 self._expect(")")
                 return Cast(token.at, type, self._unary())
-            refuse_unknown_cast(self._tokens, self._next)
+            if (named := named_cast(self._tokens, self._next)) is not None:
+                while not self._accept(")"):
+                    self._take()
+                return Cast(token.at, named, self._unary())
             return self._postfix()
 
     def _postfix(self) -> Node:

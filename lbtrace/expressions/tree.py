@@ -63,11 +63,19 @@ class LengthOf(Struct, frozen=True):
     inner: Node
 
 
+class NamedType(Struct, frozen=True):
+    """A type of the program, or with ``stars`` a pointer that leads to it."""
+
+    at: int
+    name: str
+    stars: int = 0
+
+
 class Cast(Struct, frozen=True):
     """A value taken for one of another type."""
 
     at: int
-    type: Type
+    type: Type | NamedType
     inner: Node
 
 

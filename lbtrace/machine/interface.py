@@ -203,6 +203,10 @@ class Linking(Protocol):
         """The address of a symbol, in a word of the GOT."""
 
     @property
+    def THREAD_OFFSET(self) -> int:
+        """How far a thread-local variable is from the thread pointer."""
+
+    @property
     def CACHE_FLAGS(self) -> int:
         """The flags of libraries for the machine in ``/etc/ld.so.cache``."""
 

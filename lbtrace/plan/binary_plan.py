@@ -26,7 +26,7 @@ from lbtrace.plan.return_strategy import ASKED_FOR, ReturnStrategy, StrategyChoo
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.tail_calls import Leaving, TailCalls
 from lbtrace.plan.traced_binary import TracedBinary, jumps_away
-from lbtrace.plan.traced_functions import ReadFloats, TracedFunction, describe, go_plan
+from lbtrace.plan.traced_functions import ReadFloats, TracedFunction, describe, go_plan, lacks_error
 from lbtrace.plan.value_selection import leads_to_code, of_image
 from lbtrace.plan.warnings import AT_BREAKPOINT, name_functions
 from lbtrace.plan.within import NOT_WITHIN, Within
@@ -60,6 +60,8 @@ AMID = "left out because the symbol is amid an instruction of another function"
 """A probe there would change that instruction: see `lbtrace.plan.contradictions`."""
 
 UNTYPED = "only panics are shown, as no debug information tells what results are errors"
+
+UNREAD = "only exceptions and panics are shown, as the result cannot be read"
 
 DATA = "left out because the symbol is in data"
 """A probe there would change the data."""
@@ -185,6 +187,8 @@ class _BinaryPlanner:
             if go is not None and values.request is not None and values.request.errors:
                 untyped = [f.name for f, *_ in traced if go.holds(f) and not f.typed]
                 notes += name_functions(untyped, UNTYPED)
+            if values.request is not None and values.request.errors:
+                notes += name_functions([t.function.name for t in traced if lacks_error(t)], UNREAD)
             return traced, notes
         asked = [f for f in matching if f.address not in added]
         others = [f for f in matching if f.address in added]

@@ -56,7 +56,7 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
         planned = [*_planned(planner, image, markers, definitions, pairs, selection)]
         unfit += mismatches(markers, image.machine, selection.definitions)
         unraised += _unraised(each.marker for each in planned)
-        left_out = {*(name for name, _ in planner.refused), *planner.unfit}
+        left_out = {name for name, _ in planner.refused}
         whole = [p for p in pairs if not left_out & {p.opening, p.closing}]
         for each in planned:
             function, probe = marker_pairs.join(

@@ -98,17 +98,25 @@ def find(symbols: Symbols, pattern: str, asked: str = "func") -> list[Function]:
 def readable(functions: Sequence[Function], *, full_names: bool = False) -> list[Function]:
     """Return ``functions`` under their names in the source; mangled names become aliases.
 
-    Names are given without parameter list, unless several have the same, and as people write them,
-    unless ``full_names``.
+    Names are given without parameter list, unless several that differ in it have the same, and as
+    people write them, unless ``full_names``. Clones of one function are marked as such.
     """
     if not any(is_mangled(f.name) for f in functions):
         return list(functions)
     names = [demangle.short(f.name) for f in functions]
     often = Counter(names)
-    made = [
-        name if often[name] == 1 else demangle.with_parameters(f.name)
-        for f, name in zip(functions, names, strict=True)
-    ]
+    signatures: dict[str, set[str]] = {}
+    for f, name in zip(functions, names, strict=True):
+        if often[name] > 1:
+            signatures.setdefault(name, set()).add(demangle.with_parameters(f.name))
+
+    def distinct(f: Function, name: str) -> str:
+        if often[name] == 1:
+            return name
+        whole = demangle.with_parameters(f.name) if len(signatures[name]) > 1 else name
+        return whole + demangle.clone_suffix(f.name)
+
+    made = [distinct(f, name) for f, name in zip(functions, names, strict=True)]
     written = made if full_names else map(cpp_names.shorten, made)
     return [_renamed(f, name) for f, name in zip(functions, written, strict=True)]
 

@@ -28,7 +28,7 @@ from lbtrace.plan.value_selection import ValueSelection, of_image, select_values
 from lbtrace.plan.warnings import AT_BREAKPOINT, name_functions, some
 from lbtrace.recognize.slots import TOO_MANY
 
-UNFIT = "left out at some places, where a value that was asked for is not known"
+UNFIT = "a value that was asked for is not known there"
 
 NOT_DESCRIBED = (
     "the file is stripped, and no unwind information says which function it is in: use a build"
@@ -40,7 +40,7 @@ PARTS = 16
 
 
 class Refusal(NamedTuple):
-    """A place at which no probe can be: the ``name`` of its point, and why, as a clause."""
+    """A place at which no probe is: the ``name`` of its point, and why, as a clause."""
 
     name: str
     reason: str
@@ -92,13 +92,12 @@ class PointPlanner:
         self.cut: list[str] = []
         self.places: Counter[str] = Counter()
         self.refused: list[Refusal] = []
-        self.unfit: list[str] = []
         self.error: UsageError | None = None
 
     def warnings(self) -> list[str]:
         """Return what to say of the points that were planned."""
         cut = f"some values omitted: at most {FETCHES} values, {CHUNKS} of them strings, per probe"
-        return [*name_functions(self.cut, cut), *name_functions(self.unfit, UNFIT)]
+        return name_functions([*dict.fromkeys(self.cut)], cut)
 
     def goroutines(self) -> tuple[GoLayout | None, list[Probe]]:
         """Return how the goroutines are found that come by the points, and the probes that report
@@ -150,7 +149,7 @@ class PointPlanner:
             here = program_counter(self._machine.name)
             parts = [p.at(site.address, here) for p in self._parts(point, chosen, most)]
         except UsageError as error:  # it may fit another place of the line
-            self.unfit.append(point.name)
+            self.refused.append(Refusal(point.name, UNFIT))
             self.error = self.error or error
             return None
         if any(part.cut for part in parts):

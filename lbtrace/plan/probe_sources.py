@@ -24,7 +24,7 @@ from lbtrace.plan.value_selection import select_values
 from lbtrace.plan.warnings import name_functions
 from lbtrace.probes import PROBES
 
-UNFIT = "left out, as it has not what was asked for"
+UNFIT = "left out, as what was asked for is not there"
 
 
 class Found(NamedTuple):

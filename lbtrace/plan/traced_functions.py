@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -114,16 +113,14 @@ def _copied(functions: Sequence[Function], copied: Mapping[int, Sequence[str]]) 
     ]
 
 
-CLONE = re.compile(r"\.(?:isra|constprop|part)\b.*")
-"""What marks the names of copies for which gcc changed what is passed."""
-
-
 def _of_clone(
     name: str, function: Function, values: CallValues, selection: ValueSelection
 ) -> tuple[str, tuple[Value, ...]]:
     """The name of a function and the arguments that are shown: of such a copy, which its name is
     marked as, without those that it no longer takes, unless they are asked for."""
-    clone = next(filter(None, map(CLONE.search, (function.name, *function.aliases))), None)
+    clone = next(
+        filter(None, map(demangle.MARKED.search, (function.name, *function.aliases))), None
+    )
     if clone is None or selection.request is not None:
         return name, values.parameters
     shown = tuple(v for v in values.parameters if v.slot >= 0 or v.reason != OPTIMISED_OUT)
@@ -158,13 +155,42 @@ def _read_headers(
     return declared.keys()
 
 
-def _shows_filled(image: Image, selection: ValueSelection) -> bool:
-    """Whether calls are shown with what they fill: those of functions of known libraries, where
-    nothing else is asked for, nor only calls that failed."""
+def _with_more(
+    image: Image,
+    machine: Machine,
+    function: Function,
+    prototype: Prototype,
+    values: CallValues,
+    selection: ValueSelection,
+) -> CallValues:
+    """``values`` with what calls leave behind: those of functions of known libraries, where nothing
+    else is asked for."""
     request = selection.request
-    if selection.args == 0 or (request and (request.named or request.aggregates or request.errors)):
+    if selection.args == 0 or (request and (request.named or request.aggregates)):
+        return values
+    library = image.once(Dynamic).soname
+    if not filled_buffers.KNOWN.match(library):
+        return values
+    if not (request and request.errors):  # what failed has filled nothing
+        limit = selection.detail.limit
+        values = filled_buffers.with_filled(machine.name, function, prototype, values, limit)
+    if not SYSTEM.match(library):
+        return values
+    # Imported here because most functions are of no such library.
+    from lbtrace.plan import error_numbers
+
+    return error_numbers.with_errno(image, function, values)
+
+
+def lacks_error(traced: TracedFunction) -> bool:
+    """Return whether a result that would tell of an error cannot be read."""
+    from lbtrace.expressions.failures import failed  # imported here: few ask for failed calls
+
+    result = traced.call_values.result
+    formal = traced.prototype.result if traced.prototype else None
+    if result is None or result.slot >= 0 or formal is None:
         return False
-    return filled_buffers.KNOWN.match(image.once(Dynamic).soname) is not None
+    return failed(formal.type, throws=True) is not None
 
 
 def describe(
@@ -219,7 +245,6 @@ def describe(
         )
     plain = _selected(machine, None, selection) if len(found) < len(others) else CallValues()
     asked = selection.request is not None and bool(selection.request.wanted)
-    shows_filled = _shows_filled(image, selection)
     traced: list[TracedFunction] = []
     for function in functions:
         prototype = found.get(function.address)
@@ -231,11 +256,8 @@ def describe(
                 prototype = _settled(machine, image, function, prototype)
             prototype = filled_buffers.mark(function, prototype)
             values = _selected(machine, prototype, selection)
-            if shows_filled and not isinstance(values, UsageError):
-                limit = selection.detail.limit
-                values = filled_buffers.with_filled(
-                    machine.name, function, prototype, values, limit
-                )
+            if not isinstance(values, UsageError):
+                values = _with_more(image, machine, function, prototype, values, selection)
         site = None
         # What lacks a name lacks it further on as well.
         if isinstance(values, UsageError) and prototype is not None and values.understood.names:

@@ -24,7 +24,10 @@ def find_unit(type: Type | None) -> int:
 
 
 def is_wide(type: Type) -> bool:
-    """Return whether a value is an array of such characters, or an address that leads to some."""
+    """Return whether a value is an array of such characters, an address that leads to some, or a
+    string of them."""
+    if isinstance(type, WideText):
+        return True
     first = type.element_at(0)
     return find_unit(type.target if first is None else first.type) > 0
 

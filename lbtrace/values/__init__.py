@@ -121,6 +121,15 @@ KINDS = (
     Kind("rust_text", "", "record", "rust", RUST_TEXT, through=True),
     Kind("rust_vector", "", "record", "rust", r"&(mut )?\[|Vec<", through=True),
     Kind("variants", "Variants", "record", "rust", is_fetched=True),
+    Kind(
+        "rust_duration",
+        "RustDuration",
+        "record",
+        "rust",
+        r"Duration$",
+        through=True,
+        is_fetched=True,
+    ),
     Kind("rust_number", "", "record", "rust", r"NonZero(<\w+>|[IU]\w+)$"),
     Kind("slice", "Slice", "slice", is_fetched=True),
     Kind("interface", "Interface", "interface", is_fetched=True),
@@ -132,6 +141,7 @@ KINDS = (
     Kind("device", "Device"),
     Kind("outcome", "Outcome"),
     Kind("filled", "Filling"),
+    Kind("failing", "Failing"),
     Kind("socket_address", "SocketAddress"),
 )
 """In the order in which they are asked whether a type in a program is theirs. Modules are

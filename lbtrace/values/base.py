@@ -212,6 +212,10 @@ class Type:
         of which expressions find parts as if they were its own; None where it is no such record."""
         return None
 
+    def time_parts(self) -> TimeParts:
+        """Return the numbers of which a span of time is the sum; none of other values."""
+        return ()
+
     def stands_for(self) -> Member | None:
         """Return the pointer that such a value is to expressions; None of most."""
         return None
@@ -313,6 +317,10 @@ class Member(Struct, frozen=True):
     offset: int
     bit_offset: int = 0
     bit_size: int = 0
+
+
+TimeParts: TypeAlias = Sequence[tuple[Member, int, int]]
+"""Numbers in a value, each with the seconds that one of it takes, as a fraction."""
 
 
 class Value(Struct, frozen=True):

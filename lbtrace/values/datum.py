@@ -67,6 +67,10 @@ class Form:
         """Return what a table of Arrow has for it. Raises `Partial` where it was not read whole."""
         return self.text()
 
+    def span(self) -> float | None:
+        """Return how many nanoseconds a span of time takes; None of other values."""
+        return None
+
     def expression(self) -> tuple[str, Sequence[Datum], int] | None:
         """Return its head, its parts and how many more there are, where it is made of parts: what a
         Lisp writes in parentheses."""

@@ -51,6 +51,10 @@ class Ticks(Form, Struct, frozen=True):
         unit = UNITS[1, 10 ** (exponent - scale)]
         return f"{'-' * (self.count < 0)}{shown}{unit}"
 
+    def span(self) -> float:
+        whole, rest = divmod(self.count * self.numerator * 10**9, self.denominator)
+        return whole + rest / self.denominator if rest else whole
+
     def json(self) -> str:
         """As C++20 prints it: ``1500ms``."""
         over = f"/{self.denominator}" if self.denominator != 1 else ""
@@ -73,6 +77,10 @@ class Duration(Type, Struct, frozen=True, tag="duration"):
 
     def named_parts(self) -> tuple[Member, ...]:
         return (Member("count", self.count, 0),)
+
+    def time_parts(self) -> tuple[tuple[Member, int, int], ...]:
+        part = (Member("count", self.count, 0), self.numerator, self.denominator)
+        return () if self.since_1970 else (part,)
 
     def composed_reader(self, value: Value, probe: Probe) -> Reader:
         count = probe.reader(value.members[0])

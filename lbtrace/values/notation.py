@@ -75,13 +75,15 @@ def argument_text(argument: Argument) -> str:
     return shown_name(argument.name) + text(argument.value)
 
 
-SHOWN_NAME = re.compile(r'[~$]?(::)?[^\W\d][\w$]*((\.|::|->)[\w$]+|\[\d+\])*|reg\("\w+"\)')
+SHOWN_NAME = re.compile(r"""(?!\d*$|str\(|buf\()([\w$.:[\]()+*&|^~/%, "'-]|->|<<|>>)+""")
+"""Names and expressions; not those of types, which bases have, nor the numbers of tuples' parts. A
+text that `str` or `buf` takes stands for itself."""
 
 
 def shown_name(name: str) -> str:
-    """Return what stands before a value that has a name: nothing if that is an expression other
-    than a member or element, however it is reached (``node->key``, ``node.key``, ``v[1]``).
-    Go calls results without a name ``~r0``, and parts of strings and slices ``text.len``."""
+    """Return what stands before a value that has a name, as of ``node->key``, ``v[1]``, ``a|b`` and
+    ``len(v)``; nothing where that is not shown. Go calls results without a name ``~r0``, and parts
+    of strings and slices ``text.len``."""
     return f"{name}=" if SHOWN_NAME.fullmatch(name) else ""
 
 

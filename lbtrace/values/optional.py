@@ -14,6 +14,9 @@ from lbtrace.values.opaque import Opaque
 
 NONE = Constant("nullopt")
 
+NESTED = ("nullopt", ")")
+"""How a value ends that is an optional without one, within others."""
+
 
 class Optional(Type, Struct, frozen=True, tag="optional"):
     """A ``value`` at the start of a record of which ``engaged`` says whether there is one."""
@@ -39,11 +42,17 @@ class Optional(Type, Struct, frozen=True, tag="optional"):
 
     def composed_reader(self, value: Value, probe: Probe) -> Reader:
         engaged, inner = (probe.reader(member) for member in value.members)
+        nested = isinstance(value.members[1].type, Optional)
 
         def read(fetched: Fetched) -> Datum:
             there = engaged(fetched)
             if not isinstance(there, bool):
                 return there
-            return inner(fetched) if there else NONE
+            if not there:
+                return NONE
+            found = inner(fetched)
+            if nested and isinstance(found, Constant) and found.endswith(NESTED):
+                return Constant(f"optional({found})")
+            return found
 
         return read

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -49,18 +49,24 @@ class Thrown(Form, Struct, frozen=True):
         return {"type": self.type, **base, **said}
 
 
-def read(fetched: Fetched, slots: Sequence[int], spelled: Callable[[str], str]) -> Datum:
-    """Return the exception of which the ``slots`` have the mangled name, those of its base and of
-    the base of that, and what may be its text; None where it was not read. ``spelled`` writes a
-    name as people do."""
-    *names, what = (text_reader(slot)(fetched) for slot in slots)
-    if not isinstance(names[0], Text) or not names[0].data:
+def read(
+    fetched: Fetched,
+    own: int,
+    bases: Mapping[int, int],
+    what: int,
+    spelled: Callable[[str], str],
+) -> Datum:
+    """Return the exception of which the slot ``own`` has the mangled name, those of ``bases`` the
+    names of bases, each with the slot of what may be its text, as ``what`` is of the exception
+    itself; None where it was not read. ``spelled`` writes a name as people do."""
+    name = text_reader(own)(fetched)
+    if not isinstance(name, Text) or not name.data:
         return None
-    own, *bases = map(str, names)
-    base = next((each for each in bases if each in TELLING), "") if own not in TELLING else own
-    if not base or not isinstance(what, Text):
-        return Thrown(spelled(own))
-    return Thrown(spelled(own), what, spelled(base) if base != own else "")
+    for slot, said in {own: what, **bases}.items():
+        base, text = str(text_reader(slot)(fetched)), text_reader(said)(fetched)
+        if base in TELLING and isinstance(text, Text):
+            return Thrown(spelled(str(name)), text, spelled(base) if slot != own else "")
+    return Thrown(spelled(str(name)))
 
 
 def read_panic(fetched: Fetched, slots: Sequence[int]) -> Datum:

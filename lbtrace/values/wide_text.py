@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from lbtrace.values.base import Fetched, Probe, Reader, Type, Value
+from lbtrace.values.base import Fetched, Member, Probe, Reader, Type, Value
 from lbtrace.values.datum import FAULT, NOT_READ, UNDECODABLE, Datum, Unreadable
+from lbtrace.values.integer import Integer
 from lbtrace.values.pointer import Address
 from lbtrace.values.string import Text
 
@@ -32,6 +33,11 @@ class WideText(Type, Struct, frozen=True, tag="wide_text"):
 
     def is_flat(self) -> bool:
         return self.pointer < 0 and not self.leads
+
+    def counted(self) -> tuple[Member, Member | None, int] | None:
+        if self.length < 0 or self.short:
+            return None
+        return Member("", Integer("unsigned long", 8, False), self.length), None, 1
 
     def is_sound(self) -> bool:
         return self.unit in CODECS

@@ -108,7 +108,11 @@ NOT_COMPARED = [
     ("n > 1.5", "int has no decimals", "write a whole number"),
     ("n + 1.5 > 2", "does not compute with decimals", "x > 1.5"),
     ("duration > 1.5", "duration has no decimals", "write a time: 1.5ms"),
-    ("d > 1.5ms", "this is a time, which only duration is", "write the number without"),
+    (
+        "d > 1.5ms",
+        "this is a time, and what it is compared with is none",
+        "write the number without",
+    ),
     ("d > 1e999", "this number is too large", "a double holds"),
 ]
 

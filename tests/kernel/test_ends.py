@@ -456,3 +456,67 @@ def test_calls_tell_which_exception_left_them(
     assert said[:2] == [{"type": "std::out_of_range", "what": "too far"}] * 2
     assert said[8] == {"type": "std::exception"}
     assert said[-1] == {"type": "Other", "base": "std::runtime_error", "what": "base"}
+
+
+BASES = """
+#include <cstdio>
+#include <cxxabi.h>
+#include <future>
+#include <stdexcept>
+#include <typeinfo>
+struct Mixin { virtual ~Mixin() {} int more = 7; };
+struct Tag {};
+struct Clone { virtual ~Clone() {} };
+struct Front : std::runtime_error, Mixin { using std::runtime_error::runtime_error; };
+struct Behind : Clone, std::runtime_error, Mixin {
+    Behind(const char *text) : std::runtime_error(text) {}
+};
+struct Tagged : Tag, std::logic_error { Tagged(const char *text) : std::logic_error(text) {} };
+struct Virtual : virtual std::runtime_error {
+    Virtual(const char *text) : std::runtime_error(text) {}
+};
+struct Other : Clone, Front { Other(const char *text) : Front(text) {} };
+struct Derived : std::range_error { using std::range_error::range_error; };
+template <class Error> __attribute__((noinline)) int throws() { throw Error("as said"); }
+template <class Error> __attribute__((noinline)) int again()
+{
+    return std::async(std::launch::async, throws<Error>).get();
+}
+static void caught(const char *base, const std::exception &e)
+{
+    const char *name = abi::__cxa_demangle(typeid(e).name(), 0, 0, 0);
+    bool known = !dynamic_cast<const Virtual *>(&e) && !dynamic_cast<const Other *>(&e);
+    known ? printf("%s (%s: \\"%s\\")\\n", name, base, e.what()) : puts(name) > 0;
+}
+template <class Error> void run()
+{
+    for (auto called : {throws<Error>, again<Error>}) {
+        try { called(); }
+        catch (std::range_error &e) { caught("std::range_error", e); }
+        catch (std::runtime_error &e) { caught("std::runtime_error", e); }
+        catch (std::logic_error &e) { caught("std::logic_error", e); }
+    }
+}
+int main()
+{
+    run<Front>(), run<Behind>(), run<Tagged>(), run<Virtual>(), run<Other>(), run<Derived>();
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("compiler", "functions"),
+    [(["g++"], "throws*,again*"), (["clang++", "-stdlib=libc++"], "throws*")],
+)
+def test_exceptions_thrown_once_more_and_of_several_bases(
+    lbtrace: Run, compiled: Callable[..., Path], compiler: list[str], functions: str
+) -> None:
+    command = [*compiler, "-g", "-O1", "-pthread", "-w", "-x", "c++"]
+    program = compiled(f"bases_{compiler[0]}", command, BASES)
+    done = lbtrace("attach", "--func", functions, "--quiet", "--", program)
+    said = re.findall(r"^\w.*$", done.stdout, re.MULTILINE)
+    assert len(said) == 12
+    thrown = re.findall(r" throws<\w+>\(\) ✗ (.*)", done.stdout)
+    assert sorted(thrown) == sorted(said)
+    if "again" in functions:
+        assert re.findall(r" again(?:<\w+>\(\))? ✗ (.*)", done.stdout) == said[1::2]

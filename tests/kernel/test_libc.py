@@ -79,7 +79,7 @@ for length in (4, 60, 60):
 FILLED = [
     ("pipe", {"returned": 0, "pipedes": [3, 4]}),
     ("read", {"returned": 3, "buf": "vm\n"}),
-    ("read", -1),
+    ("read", {"returned": -1, "errno": "EBADF"}),
     ("snprintf", {"returned": 3, "s": "n=7"}),
     ("snprintf", {"returned": 4, "s": "n="}),
     ("snprintf", 4),

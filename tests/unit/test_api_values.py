@@ -76,7 +76,7 @@ def test_calls_as_text() -> None:
     assert str(call(end="unwound")) == "f() ✗ unwound"
     assert str(call(end="open")) == "f() … no return seen"
     assert str(call(Argument("s", Text(b"\x1b[2J", 4)))) == 'f(s="\\x1b[2J") = 3'
-    assert str(call(Argument("n - 1", 3)).args) == "(3)"
+    assert str(call(Argument("n - 1", 3)).args) == "(n - 1=3)"
     assert str(call(result=Fields("", (Argument("", 1), Argument("", 2))), goroutine=1)) == (
         "f() = (1, 2)"
     )

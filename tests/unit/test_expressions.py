@@ -236,7 +236,7 @@ def test_results_and_durations_are_compared_at_the_return():
         ('reg("zz")', 4, "no register zz"),
         ("(unsigned float)n", 1, "is no type"),
         ("(foo)n", 1, "foo is no type"),
-        ("(struct foo *)node", 1, "struct foo is no type"),
+        ("(struct foo *)node", 1, "foo is no type"),
         ("*(foo *)node", 2, "foo is no type"),
         ("(n) size", 1, "n is no type"),
         ("buf(node, 70000)", 10, "a length from 1 to 4000"),
@@ -357,7 +357,7 @@ def test_the_least_int_is_a_long() -> None:
 @pytest.mark.parametrize(
     ("where", "message"),
     [
-        ("n > 10us", "this is a time, which only duration is"),
+        ("n > 10us", "this is a time, and what it is compared with is none"),
         ("5ms < n", "this is a time"),
         ("pid == 3s", "this is a time"),
         ("duration > 10usec", "10usec is not a number"),

@@ -46,6 +46,11 @@ def test_commands_options_and_functions(complete, tmp_path):
     assert complete("at") == ["attach"]
     assert complete("attach", "--sy") == ["--syscall"]
     assert complete("attach", "--returns", "ur") == ["uretprobe"]
+    assert complete("attach", "--format", "jso") == ["jsonl"]
+    assert complete("report", "--format", "c") == ["csv"]
+    assert complete("export", "--format", "speed") == ["speedscope"]
+    assert str(os.getpid()) in complete("attach", "--pid", str(os.getpid()))
+    assert complete("help", "coming") == ["coming-from"]
     assert complete("attach", "--binary", fib, "--func", "fi") == ["fib"]
     assert complete("attach", "--binary", f"{fib}x", "--func", "fi") == []
 
@@ -57,6 +62,13 @@ def test_all_options_are_there(name, capsys):
         assert main([command, "--help"]) == 0
         options = {*re.findall(r"^ +(?:-\w, )?--([\w-]+)", capsys.readouterr().out, re.M)}
         assert all(option in text for option in options - {"help"}), command
+
+
+def test_help_names_the_pages(capsys):
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "lbtrace help TOPIC" in shown
+    assert all(f" {page}" in shown for page in ("coming-from,", "off-cpu,", "values,", "within"))
 
 
 def test_pages(capsys, monkeypatch):

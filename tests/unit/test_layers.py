@@ -155,9 +155,11 @@ SPELLED = {
     "model": "hands them on to tests and users",
     "expressions/syntax": "a cast makes pointers",
     "expressions/c_types": "a cast names types of C",
+    "expressions/globals": "a cast makes pointers",
     "plan/off_cpu": "nothing describes the values of its points",
     "plan/marker_values": "definitions of providers name types of C",
     "plan/filled_buffers": "known functions of C fill these",
+    "plan/error_numbers": "known functions of C leave an error's number",
     "expressions/conversions": "arithmetic has C's integers",
 }
 """Modules outside values and recognize that name kinds of values, and why. The rest asks a type or

@@ -23,12 +23,19 @@ from lbtrace.values.notation import shown_name
         "n.len",
         "p[2]",
         "t->v[1].key",
+        "a|b",
+        "a + b",
+        "-a",
+        "*p",
+        "len(items)",
+        "(int)flags",
+        "1 << n",
     ],
 )
 def test_names_that_are_shown(name: str) -> None:
     assert shown_name(name) == f"{name}="
 
 
-@pytest.mark.parametrize("name", ["", "a + b", "*p", "p[i]", "str(key, 8)", "0", "a b"])
-def test_expressions_that_stand_for_themselves(name: str) -> None:
+@pytest.mark.parametrize("name", ["", "str(key, 8)", "buf(p, 4)", "0", "Base<int>", "a\n"])
+def test_names_that_are_not_shown(name: str) -> None:
     assert shown_name(name) == ""

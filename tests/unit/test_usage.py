@@ -26,7 +26,7 @@ from lbtrace.validation import TEXT
 @pytest.mark.parametrize(
     ("words", "meant"),
     [
-        ("attach ./fib 3", "lbtrace attach --func NAME -- ./fib 3"),
+        ("attach ./fib 3", "lbtrace attach -- ./fib 3"),
         ("attach -f fib ./fib 3", "lbtrace attach -f fib -- ./fib 3"),
         ("attach --func fib --strict ./fib -- 3", "lbtrace attach --func fib --strict -- ./fib 3"),
         ("attach fib -- ./fib 3", "lbtrace attach --func fib -- ./fib 3"),

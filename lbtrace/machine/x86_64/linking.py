@@ -18,6 +18,9 @@ INDIRECT = 37
 SLOTS = (6, 7)
 """R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT."""
 
+THREAD_OFFSET = 18
+"""R_X86_64_TPOFF64: how far a variable is from the thread pointer."""
+
 CACHE_FLAGS = 0x0303
 """FLAG_ELF_LIBC6, FLAG_X8664_LIB64."""
 
