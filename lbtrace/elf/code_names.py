@@ -32,7 +32,7 @@ class CodeNames:
     def function(self, address: int) -> str:
         """Return the function that begins at ``address``, or that the stub there leads to; ``""``
         where there is none."""
-        if self._image is None:
+        if self._image is None or address >> 64:  # negative, or too large
             return ""
         functions = self._image.once(symbols.read_any).functions
         number = functions.before(address) - 1

@@ -47,6 +47,7 @@ def test_functions_are_named_as_nm_names_them(
         assert names.function(address) == recorded.get(address, "")
     assert {"apply", "main"} <= set(recorded.values())
     assert names.function(next(a for a, called in at.items() if "main" in called) + 1) == ""
+    assert [names.function(address) for address in (-1, -(1 << 63), 1 << 64)] == ["", "", ""]
     tables = {name for _, _, name in names.tables}
     assert "_ZTV5shape" in tables
     assert tuple(names.tables) == everything.tables
