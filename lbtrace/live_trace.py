@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from lbtrace.calls import CallMatcher
 from lbtrace.calls.iterator import Calls, check_sends, describe_plan
+from lbtrace.calls.matcher import CallMatcher
 from lbtrace.errors import UsageError
 from lbtrace.model import Addition, Aggregates, Batch, Call, Losses, Plan
 from lbtrace.session.session import Session

@@ -63,6 +63,7 @@ def compare(plan: Any, batches: Iterable[Any], probes: int | None = None) -> Non
     from msgspec.structs import replace
 
     from lbtrace.capture import CaptureWriter, check_plan, read_capture
+    from lbtrace.elf.code_names import with_names
     from lbtrace.model import Addition, Losses
 
     check_plan(plan)
@@ -75,7 +76,7 @@ def compare(plan: Any, batches: Iterable[Any], probes: int | None = None) -> Non
                 grown = grown.grown(batch)
         writer.finish(Losses())
         with read_capture(file.name) as capture:
-            assert capture.plan == grown
+            assert capture.plan == with_names(grown)
             recorded = replace(capture.plan, probes=capture.plan.probes[:probes])
             read_back = shown(recorded, capture.batches())
             assert capture.complete

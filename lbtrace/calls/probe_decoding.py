@@ -37,7 +37,7 @@ class ProbeDecoders(dict[int, "ProbeDecoder"]):
         self._act_of = act_of
         self._pairs = ProbePairs(plan)
         self._names: list[Names] = [_types(each.go) if each.go else {} for each in plan.binaries]
-        self.namer = Namer([binary.symbols for binary in plan.binaries])
+        self.namer = Namer(plan.binaries)
         self._closings = _closings(plan)
         self._relayed = _relayed(plan)
 
@@ -45,7 +45,7 @@ class ProbeDecoders(dict[int, "ProbeDecoder"]):
         """Have the decoders of a plan that has grown."""
         added = plan.binaries[len(self._names) :]
         self._names += [_types(each.go) if each.go else {} for each in added]
-        self.namer.add([binary.symbols for binary in added])
+        self.namer.add(added)
         self.count, self._plan, self._pairs = len(plan.probes), plan, ProbePairs(plan)
         self._closings = _closings(plan)
         self._relayed = _relayed(plan)

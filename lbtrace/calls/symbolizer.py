@@ -8,13 +8,41 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from lbtrace.model import Symbols
+from lbtrace.model import Binary, Symbols
+
+if TYPE_CHECKING:
+    from lbtrace.elf.code_names import CodeNames
 
 WORD = 8
 
 MOST_KNOWN = 1 << 12
 """Names that are kept because the same addresses come again."""
+
+
+class _RecordedNames:
+    """The names that a capture has."""
+
+    def __init__(self, recorded: Symbols) -> None:
+        self._recorded = recorded
+        self.tables = recorded.tables
+
+    def function(self, address: int) -> str:
+        return self._by_address.get(address, "")
+
+    @cached_property
+    def _by_address(self) -> dict[int, str]:
+        return dict(zip(self._recorded.addresses, self._recorded.names, strict=False))
+
+
+def _names_of(binary: Binary) -> CodeNames | _RecordedNames:
+    if not binary.names_in:
+        return _RecordedNames(binary.symbols)
+    from lbtrace.elf.code_names import CodeNames  # imported here: captures have theirs
+
+    return CodeNames(binary)
 
 
 class Namer:
@@ -24,17 +52,15 @@ class Namer:
     these addresses of processes is ``known``: the dictionary is replaced when it no longer holds.
     """
 
-    def __init__(self, binaries: Sequence[Symbols] = ()) -> None:
-        self._names: list[dict[int, str]] = []
-        self._tables: list[tuple[tuple[int, int, str], ...]] = []
+    def __init__(self, binaries: Sequence[Binary] = ()) -> None:
+        self._names: list[CodeNames | _RecordedNames] = []
         self.shifts: dict[int, dict[int, int]] = {}
         self.known: dict[tuple[int, int], str] = {}
         self.add(binaries)
 
-    def add(self, binaries: Sequence[Symbols]) -> None:
+    def add(self, binaries: Sequence[Binary]) -> None:
         """Name the functions of these binaries too, which are traced after all others."""
-        self._names += [dict(zip(b.addresses, b.names, strict=False)) for b in binaries]
-        self._tables += [b.tables for b in binaries]
+        self._names += map(_names_of, binaries)
         self.known = {}
 
     def learn(self, pid: int, binary: int, pointer: int, address: int) -> None:
@@ -56,8 +82,9 @@ class Namer:
 
     def _find(self, pid: int, address: int) -> str:
         for binary, shift in self.shifts.get(pid, {}).items():
-            name = self._names[binary].get(address - shift, "")
-            table = "" if name else _table(self._tables[binary], address - shift)
+            names = self._names[binary]
+            name = names.function(address - shift)
+            table = "" if name else _table(names.tables, address - shift)
             if name or table:
                 # Imported here because few values are names.
                 from lbtrace.elf import cpp_names, demangle

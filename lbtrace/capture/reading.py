@@ -43,8 +43,8 @@ from lbtrace.errors import CaptureError, UsageError
 from lbtrace.model import Aggregates, Batch, Losses, Plan
 
 if TYPE_CHECKING:
-    from lbtrace.calls import CallMatcher
     from lbtrace.calls.iterator import Calls
+    from lbtrace.calls.matcher import CallMatcher
     from lbtrace.tables import Count
 
 RECORD = "record one with lbtrace attach -o NAME.lbt"

@@ -26,6 +26,7 @@ from lbtrace.capture.layout import (
     is_possible,
     size_of,
 )
+from lbtrace.elf.code_names import with_names
 from lbtrace.errors import CaptureError, OutputError
 from lbtrace.model import Addition, Aggregates, Batch, Losses, Plan
 
@@ -41,7 +42,7 @@ class CaptureWriter:
 
     def __init__(self, stream: BinaryIO, plan: Plan) -> None:
         self._stream = stream
-        encoded = encode_plan(plan)
+        encoded = encode_plan(with_names(plan))
         if not is_possible(PLAN, len(encoded)):
             raise CaptureError(
                 f"no capture holds a plan of {len(encoded):,} bytes",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from lbtrace.calls import CallMatcher
+from lbtrace.calls.matcher import CallMatcher
 from lbtrace.calls.thread_lifetimes import ThreadLifetimes
 from lbtrace.model import (
     Addition,

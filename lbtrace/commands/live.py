@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
 
 from msgspec.structs import replace
 
-from lbtrace.calls import CallMatcher
+from lbtrace.calls.matcher import CallMatcher
 from lbtrace.commands.account import Account
 from lbtrace.commands.caution import caution
 from lbtrace.commands.control import signals

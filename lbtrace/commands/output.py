@@ -11,7 +11,7 @@ from typing import IO, Any, cast
 
 from msgspec.structs import replace
 
-from lbtrace.calls import CallMatcher
+from lbtrace.calls.matcher import CallMatcher
 from lbtrace.commands.account import losses_of
 from lbtrace.commands.destination import Destination
 from lbtrace.commands.streams import Output, Stalled, has_colors, naming

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from lbtrace.dwarf import attributes
-from lbtrace.elf import cpp_names
 
 KEYWORDS = {
     "DW_TAG_structure_type": "struct",
@@ -21,8 +21,11 @@ class Writer:
 
     def __init__(self, language: str, *, full_names: bool) -> None:
         self._is_c = language == "c"
-        full = full_names or language != "c++"
-        self._shorten = str if full else cpp_names.shorten_unqualified
+        self._shorten: Callable[[str], str] = str
+        if language == "c++" and not full_names:
+            from lbtrace.elf import cpp_names  # imported here because many programs are not C++
+
+            self._shorten = cpp_names.shorten_unqualified
 
     def write(self, die: Any) -> str:
         """Return the C declaration of a type, without a declarator."""

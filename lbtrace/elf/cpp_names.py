@@ -68,6 +68,18 @@ BRACKETS = {"<": ">", "(": ")", "[": "]", "{": "}"}
 
 OPERATOR = re.compile(r"operator\s*(<=>|<<=|>>=|<<|>>|<=|>=|->\*|->|<(?!.*>)|<(?=<)|<|>)")
 
+MARKED = re.compile(r"__|\[abi:|_V2")
+"""What is in every name that has something of `VERSIONS`."""
+
+CHANGED = re.compile(r"std::|\d[uUlL]|\s[>,]|<\s|,(?! \S)")
+"""What is in every name with a template that is written otherwise."""
+
+SPECIAL = re.compile(r"operator|[<>()\[\]{}]")
+"""What is not copied as it stands."""
+
+BETWEEN = re.compile(r"->|[<>()\[\]{},]")
+"""What decides where an argument ends."""
+
 DEEPEST = 64
 """Templates within templates; beyond, a name stays as it is."""
 
@@ -75,10 +87,8 @@ DEEPEST = 64
 @lru_cache(maxsize=1 << 16)
 def shorten(name: str) -> str:
     """Return the name of a type or function of C++, or a declaration, as people write it."""
-    if "<" not in name and "__" not in name and "[abi:" not in name and "_V2" not in name:
-        return name
-    plain = VERSIONS.sub("", VERSIONS.sub("", name))
-    if "<" not in plain:
+    plain = VERSIONS.sub("", VERSIONS.sub("", name)) if MARKED.search(name) else name
+    if "<" not in plain or not CHANGED.search(plain):
         return plain
     try:
         made, end = _read(plain, 0, "", DEEPEST)
@@ -100,11 +110,13 @@ def _read(text: str, at: int, closing: str, depth: int) -> tuple[str, int]:
     if not depth:
         raise ValueError("too deep")
     made = ""
-    while at < len(text):
-        if text.startswith("operator", at) and (found := OPERATOR.match(text, at)):
+    while special := SPECIAL.search(text, at):
+        made, at = made + text[at : special.start()], special.start()
+        character = special[0]
+        if character == "operator":
+            found = OPERATOR.match(text, at) or special
             made, at = made + found[0], found.end()
             continue
-        character = text[at]
         if character == closing:
             return made, at
         if character in ")>]}":
@@ -114,16 +126,14 @@ def _read(text: str, at: int, closing: str, depth: int) -> tuple[str, int]:
             raise ValueError("unbalanced")
         if character == "<":
             made, at = _template(text, at + 1, made, depth)
-        elif character in BRACKETS:
+        else:
             inner, at = _read(text, at + 1, BRACKETS[character], depth - 1)
             if at >= len(text):
                 raise ValueError("unbalanced")
             made, at = f"{made}{character}{inner}{text[at]}", at + 1
-        else:
-            made, at = made + character, at + 1
     if closing:
         raise ValueError("unbalanced")
-    return made, at
+    return made + text[at:], len(text)
 
 
 def _template(text: str, at: int, before: str, depth: int) -> tuple[str, int]:
@@ -147,15 +157,16 @@ def _unsuffixed(argument: str) -> str:
 
 def _split(inner: str) -> list[str]:
     """Arguments, at each comma outside of brackets."""
-    found, depth = [""], 0
-    for n, character in enumerate(inner):
-        arrow = character == ">" and inner[n - 1 : n] == "-"
-        depth += (character in "<([{") - (character in ">)]}" and not arrow)
+    if "," not in inner:
+        return [inner.strip()]
+    found, depth, start = list[str](), 0, 0
+    for mark in BETWEEN.finditer(inner):
+        character = mark[0]
+        depth += (character in "<([{") - (character in ">)]}")
         if character == "," and not depth:
-            found.append("")
-        else:
-            found[-1] += character
-    return [each.strip() for each in found]
+            found.append(inner[start : mark.start()].strip())
+            start = mark.end()
+    return [*found, inner[start:].strip()]
 
 
 def _needed(name: str, arguments: list[str]) -> list[str]:

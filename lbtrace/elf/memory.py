@@ -11,12 +11,17 @@ from functools import cached_property
 from struct import Struct as Layout
 
 from lbtrace.elf.image import PT_LOAD, Image
+from lbtrace.elf.span import Span
 from lbtrace.machine import Machine
 
 RELA = Layout("<QQq")
 WORD = Layout("<Q")
 SHT_RELA = 4
 PF_W = 2
+
+FEW = 8
+"""Words for which relocations are searched by their places; for more all are read, which takes as
+long as some 30 searches."""
 
 
 class Memory:
@@ -25,6 +30,7 @@ class Memory:
     def __init__(self, image: Image) -> None:
         self._image = image
         self._segments = [s for s in image.segments if s.type == PT_LOAD]
+        self._searched = 0
 
     def read(self, address: int, size: int) -> bytes:
         """``size`` bytes from the file, unrelocated; fewer where the segment ends."""
@@ -37,8 +43,8 @@ class Memory:
 
     def word(self, address: int) -> int:
         """Return the 64-bit word at ``address``, relocated; 0 where there is none."""
-        if address in self.relocations:
-            return self.relocations[address]
+        if (given := self._given(address)) is not None:
+            return given
         data = self.read(address, 8)
         return int(WORD.unpack(data)[0]) if len(data) == 8 else 0
 
@@ -65,15 +71,40 @@ class Memory:
                     yield place
                 at = self._image.data.find(wanted, at + 1, end)
 
+    def _given(self, place: int) -> int | None:
+        """What a relative relocation makes of the word at ``place``; None without."""
+        if place >> 64:  # in a damaged file
+            return None
+        if self._searched == FEW:
+            return self.relocations.get(place)
+        self._searched += 1
+        wanted = WORD.pack(place)
+        for table in reversed(self._tables):  # the last one holds
+            end = table.start + table.size
+            while (at := table.data.rfind(wanted, table.start, end)) >= 0:
+                if not (at - table.start) % RELA.size:
+                    _, info, addend = RELA.unpack_from(table.data, at)
+                    if info == self._relative:
+                        return int(addend)
+                end = at + WORD.size - 1
+        return None
+
+    @cached_property
+    def _relative(self) -> int:
+        return Machine(self._image.machine).linking.RELATIVE
+
+    @cached_property
+    def _tables(self) -> list[Span]:
+        """The tables of relocations. The loader ignores those that are not loaded."""
+        sections = [s for s in self._image.sections if s.type == SHT_RELA and s.address]
+        found = map(self._image.span, sections)
+        return [table._replace(size=table.size // RELA.size * RELA.size) for table in found]
+
     @cached_property
     def relocations(self) -> dict[int, int]:
         """Addresses and the link-time values that relative relocations give them."""
-        relative = Machine(self._image.machine).linking.RELATIVE
         found: dict[int, int] = {}
-        for section in self._image.sections:
-            # The loader ignores tables of sections that are not loaded.
-            if section.type == SHT_RELA and section.address:
-                data = self._image.content(section)
-                rows = RELA.iter_unpack(data[: len(data) // RELA.size * RELA.size])
-                found.update((at, addend) for at, info, addend in rows if info == relative)
+        for table in self._tables:
+            rows = RELA.iter_unpack(table.bytes)
+            found.update((at, addend) for at, info, addend in rows if info == self._relative)
         return found

@@ -27,6 +27,10 @@ class Span(NamedTuple):
         """It, to be read without a copy."""
         return memoryview(self.data)[self.start : self.start + self.size]
 
+    def holds(self, part: str) -> bool:
+        """Return whether ``part`` is somewhere in it."""
+        return self.data.find(part.encode(), self.start, self.start + self.size) >= 0
+
     def string(self, offset: int, longest: int = LONGEST) -> str:
         """See `lbtrace.elf.strings.string`."""
         if not 0 <= offset < self.size:

@@ -125,16 +125,15 @@ def read(image: Image, *, servers: bool = True) -> Symbols:
     return found
 
 
+def may_name(image: Image, names: Iterable[str]) -> bool:
+    """Return whether a symbol of ``image`` may have one of ``names``: its symbols are not read."""
+    sources = _sources(image, servers=True)
+    return any(source.strings.holds(name) for name in names for source in sources)
+
+
 def read_any(image: Image, *, servers: bool = True) -> Symbols:
     """Return the functions of ``image`` as `read` does, none where it names none."""
-    sources: list[SymbolSource] = []
-    for kind in (SHT_SYMTAB, SHT_DYNSYM):  # a file has one of each at most (gabi)
-        section = next((s for s in image.sections if s.type == kind), None)
-        if section is not None:
-            sources.append(_source(image, section))
-    if not image.has_symbol_table:
-        elsewhere = debugfile.symbol_table(image, servers=servers)
-        sources.append(SymbolSource(elsewhere.symbols, elsewhere.strings))
+    sources = _sources(image, servers=servers)
     code = _bounds((s.address, s.address + s.size) for s in image.executable_segments)
     stubs = _bounds(
         (s.address, s.address + s.size) for s in image.sections if s.name.startswith(".plt")
@@ -209,6 +208,19 @@ def _renamed(symbol: Function, go: GoTable) -> Function | None:
     names = dict.fromkeys((function.name, *others))
     aliases = tuple(each for each in names if each != name)
     return Function(name, function.address, function.size, function.offset, aliases)
+
+
+def _sources(image: Image, *, servers: bool) -> list[SymbolSource]:
+    """The symbol tables of ``image``."""
+    sources: list[SymbolSource] = []
+    for kind in (SHT_SYMTAB, SHT_DYNSYM):  # a file has one of each at most (gabi)
+        section = next((s for s in image.sections if s.type == kind), None)
+        if section is not None:
+            sources.append(_source(image, section))
+    if not image.has_symbol_table:
+        elsewhere = debugfile.symbol_table(image, servers=servers)
+        sources.append(SymbolSource(elsewhere.symbols, elsewhere.strings))
+    return sources
 
 
 def _source(image: Image, section: Section) -> SymbolSource:

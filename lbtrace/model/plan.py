@@ -224,8 +224,10 @@ class Binary(Struct, frozen=True):
     """Events of its functions, except foreign ones, carry the goroutine. Their frames are then
     distances from the top of its stack, negative and modulo 2**64."""
     symbols: Symbols = Symbols()
-    """Present if some value is a pointer to code. Fetches of the instruction pointer then show
-    where a process has mapped the file."""
+    """Present in captures if some value is a pointer to code. Fetches of the instruction pointer
+    then show where a process has mapped the file."""
+    names_in: str = ""
+    """A path to the file where these are to be read yet, when the first is shown."""
 
 
 UnseenSwitches: TypeAlias = Literal["", "any", "earlier", "exchanges"]

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import gc
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from msgspec.structs import replace
 
 from lbtrace.abi.dwarf_registers import program_counter
-from lbtrace.elf import plt
-from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
 from lbtrace.machine.code import Exits
 from lbtrace.model import Binary, Function, Plan, Probe, Site
-from lbtrace.model import Symbols as Named
 from lbtrace.plan import landing_pads, patterns
 from lbtrace.plan.busy_functions import BusyFunctions
 from lbtrace.plan.placement import Placer
@@ -37,9 +34,6 @@ ASKED_AGAIN = (
 )
 """Why there is no condition on such functions: the program in the kernel cannot distinguish an
 iteration from a call whose frame a former one left without a return."""
-
-INVOKER = "_M_invoke"
-"""What calls the target of a ``std::function`` (libstdc++), and names its type."""
 
 UNANSWERED = "left out because no returns are seen: the condition holds for none of the calls"
 """There the condition is about results or durations."""
@@ -156,7 +150,7 @@ class _BinaryPlanner:
             image.build_id,
             image.machine,
             go.layout if go else None,
-            _symbols(self._part.image, self._table, stubs, self._functions),
+            names_in=image.path if _leads_to_code(self._functions) else "",
         )
         notes += self._warnings()
         plan = Plan((binary,), tuple(self._functions), tuple(self._probes), tuple(notes))
@@ -312,30 +306,11 @@ class _BinaryPlanner:
         )
 
 
-def _symbols(
-    image: Image, table: Symbols, stubs: Mapping[int, plt.Stub], functions: Sequence[Function]
-) -> Named:
-    """The names of all functions and of tables of virtual ones, where pointers to some are
-    shown."""
-    values = [v for f in functions for v in (*f.parameters, *([f.result] if f.result else ()))]
-    if not any(map(leads_to_code, values)):
-        return Named()
-    addresses, names = table.functions.names()
-    merged, named, done = list[int](), list[str](), 0
-    for stub in sorted(stubs):
-        at = bisect_left(addresses, stub, done)
-        if addresses[at : at + 1] != [stub]:
-            merged += [*addresses[done:at], stub]
-            named += [*names[done:at], stubs[stub].name]
-            done = at
-    merged, named = [*merged, *addresses[done:]], [*named, *names[done:]]
-    for function in table.functions.with_part(INVOKER):
-        if len({function.name, *function.aliases}) > 1:  # folded: which one is meant is not known
-            at = bisect_left(merged, function.address)
-            del merged[at], named[at]
-    from lbtrace.elf.data_symbols import find_tables  # imported here because few plans need it
-
-    return Named(tuple(merged), tuple(named), tuple(find_tables(image)))
+def _leads_to_code(functions: Sequence[Function]) -> bool:
+    """Whether pointers to code are shown."""
+    return any(map(leads_to_code, (v for f in functions for v in f.parameters))) or any(
+        leads_to_code(f.result) for f in functions if f.result
+    )
 
 
 def _probes(

@@ -7,11 +7,10 @@ from counting as made inside of those that were left.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from msgspec.structs import replace
 
-from lbtrace.calls import exceptions, panics
 from lbtrace.elf.image import Image
 from lbtrace.elf.plt import Stubs
 from lbtrace.elf.symbol_table import Wanted
@@ -55,13 +54,13 @@ def plan_probes(
     catch exceptions, or call setjmp; they are ``telling`` if they fetch the exception."""
     twice, catches, rust = _called(table, stubs)
     telling = telling and bool(catches)
-    fetches = panics.fetches if rust else exceptions.fetches
+    fetches = _fetches(rust) if telling else lambda register: ()
     kernel = sites.machine.kernel
     at_pad, at_catch = kernel.PLAIN_RESULTS[0], kernel.PLAIN_ARGUMENTS[0]
     # Each where it is found: the code of a function is followed once for its calls and their sites.
     landings = {each: sites.at(each) for each in _behind_calls(image, twice, sites)}
     landings.update((pad, sites.at(pad)) for pad in sorted({*pads} - landings.keys()))
-    thrown = fetches(at_pad) if telling else ()
+    thrown = fetches(at_pad)
     for address, landing in sorted(landings.items()):
         if isinstance(landing, Site):
             site = replace(landing, sp_delta=-sites.machine.return_address_size)
@@ -69,7 +68,14 @@ def plan_probes(
     for address in sorted(catches):
         catch = sites.start(address, image.offset(address), stub=address in stubs)
         if catch is not None:
-            yield _probe(catch, fetches(at_catch) if telling else ())
+            yield _probe(catch, fetches(at_catch))
+
+
+def _fetches(rust: bool) -> Callable[[str], tuple[Fetch, ...]]:
+    """What fetches an exception, or a panic, from where a register leads."""
+    from lbtrace.calls import exceptions, panics  # imported here because few plans tell of them
+
+    return panics.fetches if rust else exceptions.fetches
 
 
 def throws(table: Symbols, stubs: Stubs) -> bool:

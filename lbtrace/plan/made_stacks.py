@@ -118,6 +118,8 @@ def plan_probes(image: Image) -> Iterator[Probe]:
 def _own(image: Image, wanted: frozenset[str] = MAKERS) -> Iterator[tuple[int, str]]:
     """Yield where a file defines what sets up stacks, or what else is wanted, and its name."""
     try:
+        if not symbols.may_name(image, wanted):
+            return
         table = image.once(symbols.read)
     except BinaryError:  # nothing names its functions
         return

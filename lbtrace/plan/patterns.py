@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from lbtrace.elf import cpp_names, demangle
+from lbtrace.elf import demangle
 from lbtrace.elf.demangle import CLOSING, OPENING, is_mangled
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import UsageError, option
@@ -117,7 +117,7 @@ def readable(functions: Sequence[Function], *, full_names: bool = False) -> list
         return whole + demangle.clone_suffix(f.name)
 
     made = [distinct(f, name) for f, name in zip(functions, names, strict=True)]
-    written = made if full_names else map(cpp_names.shorten, made)
+    written = made if full_names else map(_shorten, made)
     return [_renamed(f, name) for f, name in zip(functions, written, strict=True)]
 
 
@@ -163,7 +163,7 @@ def _unqualified(symbols: Symbols, pattern: str) -> list[Function]:
 
 def _end_matches(name: str, matches: Callable[[str], object]) -> bool:
     """Whether the end of a name in the source matches: as `_unqualified`, for a glob."""
-    parts = split_name(cpp_names.shorten(demangle.short(name)))
+    parts = split_name(_shorten(demangle.short(name)))
     plain = [part.partition("<")[0] or part for part in parts]
     return any(
         matches("::".join(each[first:])) for each in (parts, plain) for first in range(len(each))
@@ -189,7 +189,7 @@ def find_unqualified_go(symbols: Symbols, pattern: str) -> list[Function]:
 def _ends_with(name: str, pattern: str) -> bool:
     """See `_unqualified`: by its full name, or as people write it."""
     short, full = demangle.short(name), demangle.demangled(name)
-    written = cpp_names.shorten(short), cpp_names.shorten(full)
+    written = _shorten(short), _shorten(full)
     return _has_end(short, full, pattern) or _has_end(*written, pattern)
 
 
@@ -241,7 +241,13 @@ def _sources(name: str) -> set[str]:
     """What a mangled name is in the source, without and with parameter list, in full and as people
     write it."""
     full = demangle.short(name), demangle.demangled(name)
-    return {*full, *map(cpp_names.shorten, full)}
+    return {*full, *map(_shorten, full)}
+
+
+def _shorten(name: str) -> str:
+    from lbtrace.elf import cpp_names  # imported here because many programs are not C++
+
+    return cpp_names.shorten(name)
 
 
 def _unspaced(name: str) -> str:

@@ -16,14 +16,12 @@ from collections.abc import Collection, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lbtrace.elf import cpp_names
 from lbtrace.elf.demangle import short
 from lbtrace.elf.plt import Stubs
 from lbtrace.elf.symbols import Symbols
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine.code import Exit, Exits
 from lbtrace.model import Condition, Fetch, Function, Probe, Site
-from lbtrace.plan.argument_results import at_jump
 from lbtrace.plan.busy_functions import BusyFunctions
 from lbtrace.plan.placement import Placer
 from lbtrace.plan.return_sites import return_sites
@@ -151,6 +149,8 @@ class TailCalls:
         imported = self._stubs.get(target) or self._stubs.behind(exit.slot)
         if not (imported or self._stubs.resolver(target, exit.slot)):
             return None
+        from lbtrace.plan.argument_results import at_jump  # imported here: few calls jump there
+
         return at_jump(name, self._placer.sites.machine, caller.values.result_fetches)
 
     def _name(self, exit: Exit) -> str:
@@ -333,4 +333,8 @@ class TailCalls:
 def _shown(name: str) -> str:
     """The name of a function as people write it."""
     plain = short(name)
-    return cpp_names.shorten(plain) if "std::" in plain else plain
+    if "std::" not in plain:
+        return plain
+    from lbtrace.elf import cpp_names  # imported here because many programs are not C++
+
+    return cpp_names.shorten(plain)

@@ -7,6 +7,8 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError
 from lbtrace.model import Plan
@@ -88,6 +90,13 @@ class ProbedFiles:
         """Watch the file of the last binary of ``plan``, which the plan has got."""
         self.files.append(file)
         self._plan = plan
+
+    def opened(self, plan: Plan) -> Plan:
+        """Return ``plan``, which has these files, with the names of functions to be read in them,
+        whatever is at their paths by then."""
+        binaries = zip(plan.binaries, self.files, strict=True)
+        named = (replace(b, names_in=f.opened) if b.names_in else b for b, f in binaries)
+        return replace(plan, binaries=tuple(named))
 
     def is_due(self) -> bool:
         """Return whether it is time for a look."""

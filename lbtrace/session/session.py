@@ -179,7 +179,7 @@ class Session:
 
     def _begin(self) -> None:
         self._check_interrupted()
-        self.plan = replace(self.plan, clock=clock.read())
+        self.plan = self._probed.opened(replace(self.plan, clock=clock.read()))
         self.attached = True
 
     def __exit__(self, *raised: Any) -> None:

@@ -27,6 +27,8 @@ def directory_of(pid: int | str) -> str:
     except OSError:
         return own
     for thread in threads:
+        if thread == str(pid):  # the kernel's have no other
+            continue
         try:
             os.readlink(f"{own}/task/{thread}/exe")
             return f"{own}/task/{thread}"

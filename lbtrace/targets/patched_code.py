@@ -138,8 +138,9 @@ def _maps(process: str, by_inode: dict[int, _Traced]) -> tuple[str, bytes]:
     """The number of a process, or of a thread that still lives, and what it has mapped, if any of
     the files is among that."""
     if not (maps := read_bytes(f"/proc/{process}/maps")):
-        process = os.path.basename(directory_of(process))  # a thread's number does as well
-        maps = read_bytes(f"/proc/{process}/maps")
+        thread = os.path.basename(directory_of(process))  # its number does as well
+        if thread != process:
+            process, maps = thread, read_bytes(f"/proc/{thread}/maps")
     return process, maps if any(b" %d " % inode in maps for inode in by_inode) else b""
 
 

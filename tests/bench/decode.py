@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter, process_time
 
-from lbtrace.calls import CallMatcher
 from lbtrace.calls.fast_path import FastBatch, FastMatcher
+from lbtrace.calls.matcher import CallMatcher
 from lbtrace.capture import Capture, CaptureWriter, read_capture
 from lbtrace.commands.output import render
 from lbtrace.model import (

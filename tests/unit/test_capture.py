@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lbtrace.calls import CallMatcher
+from lbtrace.calls.matcher import CallMatcher
 from lbtrace.capture import CaptureWriter, read_capture
 from lbtrace.errors import CaptureError, LbtraceError, OutputError
 from lbtrace.model import Batch, Losses, Thread

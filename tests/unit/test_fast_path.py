@@ -11,8 +11,9 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from lbtrace.calls import CallMatcher, fast_path
+from lbtrace.calls import fast_path
 from lbtrace.calls.fast_path import FastMatcher
+from lbtrace.calls.matcher import CallMatcher
 from lbtrace.calls.probe_decoding import ProbeDecoders
 from lbtrace.model import (
     CLOSE,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lbtrace.calls import CallMatcher
+from lbtrace.calls.matcher import CallMatcher
 from lbtrace.model import (
     CLOSE,
     LOSS,

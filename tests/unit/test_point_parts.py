@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from lbtrace.calls import CallMatcher
+from lbtrace.calls.matcher import CallMatcher
 from lbtrace.capture.check import find_faults
 from lbtrace.model import (
     CLOSE,
