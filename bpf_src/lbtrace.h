@@ -330,7 +330,6 @@ struct lbt_config {
 	__u32 root;	     /* only this process is traced, 0: all */
 	__u32 own;	     /* this process is not: lbtrace itself; 0: it is */
 	__u32 follow;	     /* and the processes it forks */
-	__u32 wakeup_bytes;  /* data at which the ring wakes its reader */
 	__u32 generic;	     /* some spec is not plain */
 	__u32 selecting;     /* some spec selects registers */
 	__u32 chunk_layouts; /* bits of enum lbt_chunk_layout that specs have */
