@@ -142,7 +142,7 @@ void lbt_reader_sleep(struct lbt_reader *reader);
 void lbt_reader_wake(struct lbt_reader *reader);
 int lbt_reader_make(
     struct lbt_reader *reader, uint32_t probe, const struct lbt_decoded_registers *decoded);
-int lbt_reader_drain(struct lbt_reader *reader);
+int lbt_reader_drain(struct lbt_reader *reader, size_t most);
 struct lbt_mappings {
     uint32_t *pids; size_t count; char *files; size_t file_size; uint64_t lost; ...;
 };

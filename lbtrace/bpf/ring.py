@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RingReader:
-    """Takes events out of the ring buffer of a loaded object, ``capacity`` at a time;
+    """Takes events out of the ring buffer of a loaded object, at most ``capacity`` at a time;
     ``decoded_registers`` as in `make_values`."""
 
     def __init__(
@@ -43,10 +43,10 @@ class RingReader:
         for probe, decoded in decoded_registers.items():
             check(lib.lbt_reader_make(self._reader, probe, decoded), "note how values are made")
 
-    def drain(self) -> Batch | None:
-        """Return the next events, or None where there are none."""
+    def drain(self, most: int) -> Batch | None:
+        """Return the next events, ``most`` of them at most, or None where there are none."""
         reader = self._reader
-        check(lib.lbt_reader_drain(reader), "read the ring buffer")
+        check(lib.lbt_reader_drain(reader, most), "read the ring buffer")
         if not reader.count:
             return None
         return Batch(

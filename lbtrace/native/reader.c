@@ -250,11 +250,13 @@ void lbt_reader_wake(struct lbt_reader *reader)
 	__atomic_store_n(reader->wake_at, 0, __ATOMIC_RELAXED);
 }
 
-int lbt_reader_drain(struct lbt_reader *reader)
+int lbt_reader_drain(struct lbt_reader *reader, size_t most)
 {
 	int n;
 
 	reader->count = reader->entries = reader->blob_size = reader->thread_count = 0;
-	n = ring_buffer__consume_n(reader->rings, reader->capacity);
+	if (most > reader->capacity)
+		most = reader->capacity;
+	n = ring_buffer__consume_n(reader->rings, most);
 	return n < 0 ? n : 0;
 }

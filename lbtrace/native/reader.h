@@ -57,7 +57,7 @@ int lbt_reader_is_filling(const struct lbt_reader *reader);
 void lbt_reader_sleep(struct lbt_reader *reader);
 void lbt_reader_wake(struct lbt_reader *reader);
 
-/* Replaces what the last call collected by what the ring holds, up to the capacity. */
-int lbt_reader_drain(struct lbt_reader *reader);
+/* Replaces what the last call collected by what the ring holds, up to most and the capacity. */
+int lbt_reader_drain(struct lbt_reader *reader, size_t most);
 
 #endif
