@@ -237,6 +237,7 @@ struct lbt_spec {
 	__s32 sp_delta;	  /* stack pointer at entry less the one at the probe */
 	__u32 text_slots; /* bit n: value n is a string or bytes */
 	__u32 opaque_zero; /* 0, but loaded, so that the verifier does not know it */
+	__u8 short_layout; /* of a hit whose texts are all short */
 	__u8 more;	  /* fetches beyond LBT_VALUES */
 	__u8 filtered;	  /* returns are sent only of calls whose entry passed */
 	__u8 action;	  /* enum lbt_action */
