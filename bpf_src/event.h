@@ -172,14 +172,13 @@ static __always_inline void write_header(struct lbt_event *e, const struct hit *
  */
 static __always_inline void submit(struct lbt_event *e)
 {
-	const __u64 most = wake_at;
-	__u64 flags = BPF_RB_NO_WAKEUP;
-
-	if (most && bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= most) {
+	/* read anew rather than kept, for which the stack has no room */
+	if (wake_at && bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= wake_at) {
 		wake_at = 0;
-		flags = BPF_RB_FORCE_WAKEUP;
+		bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
+	} else {
+		bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 	}
-	bpf_ringbuf_submit(e, flags);
 }
 
 /*
