@@ -167,14 +167,18 @@ static __always_inline void write_header(struct lbt_event *e, const struct hit *
 }
 
 /*
- * A wake-up costs more than all the rest of an event: the reader polls, and is
- * woken only when the ring fills, by those that cross the mark.
+ * A wake-up costs more than all the rest of an event: the reader polls, and is woken, once, only
+ * when the ring fills while it sleeps.
  */
 static __always_inline void submit(struct lbt_event *e)
 {
-	__u64 ahead = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) - config.wakeup_bytes;
-
-	bpf_ringbuf_submit(e, ahead < 1024 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+	/* read anew rather than kept, for which the stack has no room */
+	if (wake_at && bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= wake_at) {
+		wake_at = 0;
+		bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
+	} else {
+		bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	}
 }
 
 /*

@@ -49,11 +49,17 @@ static __noinline long read_memory(const struct lbt_fetch *f, void *to, __u32 si
 }
 
 /* The same of a string: how many bytes it takes with its NUL, or an error. */
-static __noinline long copy_string(const struct lbt_fetch *f, void *to, __u32 size, __u64 from)
+static __always_inline long copy_string_here(const struct lbt_fetch *f, void *to, __u32 size,
+					     __u64 from)
 {
 	if (is_in_kernel(f, from))
 		return bpf_probe_read_kernel_str(to, size, (const void *)from);
 	return bpf_probe_read_user_str(to, size, (const void *)from);
+}
+
+static __noinline long copy_string(const struct lbt_fetch *f, void *to, __u32 size, __u64 from)
+{
+	return copy_string_here(f, to, size, from);
 }
 #else
 /* Reads memory of a space: there is one where programs may sleep. */
@@ -67,6 +73,7 @@ static __always_inline long copy_string(const struct lbt_fetch *f, void *to, __u
 {
 	return bpf_probe_read_user_str(to, size, (const void *)from);
 }
+#define copy_string_here copy_string
 #endif
 
 /* The number of values of a probe in this load of the programs; the verifier knows it. */
@@ -81,16 +88,22 @@ static __always_inline __u64 is_same(__u32 one, __u32 other)
 	return (__s64)(distance - 1) >> 63;
 }
 
-/*
- * A value by its slot. The stack is read at known places only.
- */
-static __noinline __u64 select_slot(const __u64 *values, __u32 wanted)
+/* A fetched value by its slot. The stack is read at known places only. */
+static __always_inline __u64 select_fetched(const __u64 *values, __u32 wanted)
 {
 	const __u32 many = N_VALUES;
 	__u64 v = 0;
 
 	for (__u32 slot = 0; slot < LBT_FETCHES && slot < many; slot++)
 		v |= values[slot] & is_same(wanted, slot);
+	return v;
+}
+
+/* The same of those, too, that are not fetched. */
+static __noinline __u64 select_slot(const __u64 *values, __u32 wanted)
+{
+	__u64 v = select_fetched(values, wanted);
+
 	for (__u32 slot = LBT_FETCHES; slot < LBT_SLOTS; slot++)
 		v |= values[slot] & is_same(wanted, slot);
 	return v;

@@ -77,21 +77,25 @@ static __noinline void send(struct hit *at, const struct lbt_spec *spec, const _
 			    __u32 faults)
 {
 	const __u32 many = N_VALUES;
+	__u8 layout = spec->chunk_layout;
 
 	if (any_lost && has_losses(at))
 		goto full; /* there was no room to report them */
 	if (config.off_cpu && !(at->kind == LBT_OPEN && spec->action == LBT_KEEP) && !report_off_cpu(at))
 		goto full;
+	if (config.chunk_layouts >= 1 << LBT_LARGE_1 && layout >= LBT_LARGE_1 &&
+	    are_short(spec, values, faults))
+		layout = spec->short_layout;
 	/* the verifier sees only the cases that some spec needs */
 	if (!config.chunk_layouts || !(spec->text_slots & ~faults)) /* as in an error that is nil */
 		SEND(0, 0);
-	else if (config.chunk_layouts & 1 << LBT_SMALL_1 && spec->chunk_layout == LBT_SMALL_1)
+	else if (config.chunk_layouts & 1 << LBT_SMALL_1 && layout == LBT_SMALL_1)
 		SEND(LBT_SMALL_CHUNK, 1);
-	else if (config.chunk_layouts & 1 << LBT_SMALL_2 && spec->chunk_layout == LBT_SMALL_2)
+	else if (config.chunk_layouts & 1 << LBT_SMALL_2 && layout == LBT_SMALL_2)
 		SEND(LBT_SMALL_CHUNK, 2);
-	else if (config.chunk_layouts & 1 << LBT_SMALL_8 && spec->chunk_layout == LBT_SMALL_8)
+	else if (config.chunk_layouts & 1 << LBT_SMALL_8 && layout == LBT_SMALL_8)
 		SEND(LBT_SMALL_CHUNK, 8);
-	else if (config.chunk_layouts & 1 << LBT_LARGE_1 && spec->chunk_layout == LBT_LARGE_1)
+	else if (config.chunk_layouts & 1 << LBT_LARGE_1 && layout == LBT_LARGE_1)
 		SEND(LBT_LARGE_CHUNK, 1);
 	else if (config.chunk_layouts & 1 << LBT_LARGE_8)
 		SEND(LBT_LARGE_CHUNK, 8);

@@ -237,6 +237,7 @@ struct lbt_spec {
 	__s32 sp_delta;	  /* stack pointer at entry less the one at the probe */
 	__u32 text_slots; /* bit n: value n is a string or bytes */
 	__u32 opaque_zero; /* 0, but loaded, so that the verifier does not know it */
+	__u8 short_layout; /* of a hit whose texts are all short */
 	__u8 more;	  /* fetches beyond LBT_VALUES */
 	__u8 filtered;	  /* returns are sent only of calls whose entry passed */
 	__u8 action;	  /* enum lbt_action */
@@ -330,7 +331,6 @@ struct lbt_config {
 	__u32 root;	     /* only this process is traced, 0: all */
 	__u32 own;	     /* this process is not: lbtrace itself; 0: it is */
 	__u32 follow;	     /* and the processes it forks */
-	__u32 wakeup_bytes;  /* data at which the ring wakes its reader */
 	__u32 generic;	     /* some spec is not plain */
 	__u32 selecting;     /* some spec selects registers */
 	__u32 chunk_layouts; /* bits of enum lbt_chunk_layout that specs have */

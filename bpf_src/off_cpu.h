@@ -98,9 +98,9 @@ static __noinline bool report_off_cpu(struct hit *at)
 	write_header(e, at);
 	e->kind = (e->kind & ~(LBT_KIND_MASK | LBT_NAMED)) | LBT_OFF_CPU;
 	__builtin_memcpy(e->values, &sum, sizeof(sum));
-	submit(e);
 	if (known)
 		known->reported = sum;
+	submit(e);
 	return true;
 }
 

@@ -13,6 +13,9 @@ const struct lbt_event *event_layout = 0;
 __u64 any_lost = 0; /* nothing has been lost while this is 0 */
 __u64 any_unread = 0; /* nor has a text of a system call been unreadable while this is */
 
+/* With how much data in the ring its reader is to be woken; 0 while it is awake. */
+volatile __u64 wake_at SEC(".bss.wake_at") = 0;
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 22);

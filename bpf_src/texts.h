@@ -60,6 +60,38 @@ __noinline __u64 rest_of_string(__u64 from)
 	return LBT_UNKNOWN;
 }
 
+/*
+ * Whether the texts of a hit are short, though they may be long: large chunks take up to 32 KB of the
+ * ring each time. A string that is not in memory yet may be long. Its callers leave it 32 bytes of the
+ * stack, and it calls nothing, which would take as much.
+ */
+static __noinline bool are_short(const struct lbt_spec *spec, const __u64 *values, __u32 faults)
+{
+	const __u32 many = N_VALUES, texts = spec->text_slots & ~faults;
+	char *to = bpf_map_lookup_elem(&scratch, &the_only);
+	long got;
+
+	if (!to)
+		return false;
+	for (int i = 0; i < LBT_FETCHES && i < many; i++) {
+		const struct lbt_fetch *f = &spec->fetch[i];
+
+		if (!(texts >> i & 1) || f->limit < LBT_SMALL_CHUNK)
+			continue;
+		if (f->read == LBT_STRING) {
+			got = copy_string_here(f, to, LBT_SMALL_CHUNK, values[i]);
+			if (got >= LBT_SMALL_CHUNK || (got < 0 && config.may_fault))
+				return false;
+			continue;
+		}
+		if (f->length_from >= many)
+			return false;
+		if (select_fetched(values, f->length_from) * f->scale >= LBT_SMALL_CHUNK)
+			return false;
+	}
+	return true;
+}
+
 /* Copies a string or bytes to its chunk; value gets their number and the true length. */
 static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *values,
 				      char *to, const __u32 chunk, __u64 *value)

@@ -135,12 +135,14 @@ struct lbt_reader {
     char *events; size_t count; size_t entries; char *blobs; size_t blob_size;
     struct lbt_thread *threads; size_t thread_count; ...;
 };
-struct lbt_reader *lbt_reader_new(int ring_fd, size_t capacity);
+struct lbt_reader *lbt_reader_new(int ring_fd, uint64_t *wake_at, size_t capacity);
 void lbt_reader_free(struct lbt_reader *reader);
-int lbt_reader_fd(struct lbt_reader *reader);
+int lbt_reader_is_filling(const struct lbt_reader *reader);
+void lbt_reader_sleep(struct lbt_reader *reader);
+void lbt_reader_wake(struct lbt_reader *reader);
 int lbt_reader_make(
     struct lbt_reader *reader, uint32_t probe, const struct lbt_decoded_registers *decoded);
-int lbt_reader_drain(struct lbt_reader *reader);
+int lbt_reader_drain(struct lbt_reader *reader, size_t most);
 struct lbt_mappings {
     uint32_t *pids; size_t count; char *files; size_t file_size; uint64_t lost; ...;
 };

@@ -68,8 +68,10 @@ def fill(slot: Any, fetch: Fetch, registers: tuple[str, ...], keeps: Sequence[st
     slot.offset = fetch.offset
 
 
-def find_chunk_layout(fetches: list[Fetch]) -> int:
-    """Return the smallest ``enum lbt_chunk_layout`` that holds these strings and bytes."""
-    if any(fetch.limit >= lib.LBT_SMALL_CHUNK for fetch in fetches):
-        return int(lib.LBT_LARGE_1 if len(fetches) == 1 else lib.LBT_LARGE_8)
-    return int({1: lib.LBT_SMALL_1, 2: lib.LBT_SMALL_2}.get(len(fetches), lib.LBT_SMALL_8))
+def find_chunk_layouts(fetches: list[Fetch]) -> tuple[int, int]:
+    """Return the smallest ``enum lbt_chunk_layout`` that holds these strings and bytes, and the
+    one that does where each of them is short."""
+    short = int({1: lib.LBT_SMALL_1, 2: lib.LBT_SMALL_2}.get(len(fetches), lib.LBT_SMALL_8))
+    if all(fetch.limit < lib.LBT_SMALL_CHUNK for fetch in fetches):
+        return short, short
+    return int(lib.LBT_LARGE_1 if len(fetches) == 1 else lib.LBT_LARGE_8), short

@@ -108,7 +108,6 @@ class TraceObject:
             held.callback(lib.bpf_object__close, handle)
             config = self._config(handle)
             config.may_fault = may_fault and not name
-            config.wakeup_bytes = ring_size // 4
             for field, value in (*asdict(whom or Whom()).items(), *specs.switches()):
                 setattr(config, field, value)
             config.finds_mappings = specs.stacks and self._typed_task and finds_mappings()
@@ -172,6 +171,11 @@ class TraceObject:
     def ring_fd(self) -> int:
         """Return the file descriptor of the ring buffer."""
         return check(lib.bpf_map__fd(self.map("ring")), "use the ring buffer")
+
+    def wake_at(self) -> Any:
+        """Return where the programs look whether to wake the ring's reader: ``uint64_t *``."""
+        memory = lib.bpf_map__initial_value(self.map(".bss.wake_at"), ffi.new("size_t *"))
+        return ffi.cast("uint64_t *", check_pointer(memory, "share memory with the programs"))
 
     def losses(self) -> Losses:
         """Return what the kernel side has lost so far."""

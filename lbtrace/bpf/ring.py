@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.bpf.gate import check, check_pointer
 from lbtrace.model import Batch, Thread
 from lbtrace.model.wire import EVENT_SIZE
 
+if TYPE_CHECKING:
+    from lbtrace.bpf.objects import TraceObject
+
 
 class RingReader:
-    """Takes events out of a ring buffer, ``capacity`` at a time; ``decoded_registers`` as in
-    `make_values`."""
+    """Takes events out of the ring buffer of a loaded object, at most ``capacity`` at a time;
+    ``decoded_registers`` as in `make_values`."""
 
-    def __init__(self, ring_fd: int, capacity: int, decoded_registers: Mapping[int, Any]) -> None:
-        reader = check_pointer(lib.lbt_reader_new(ring_fd, capacity), "map the ring buffer")
-        self._reader = ffi.gc(reader, lib.lbt_reader_free)
+    def __init__(
+        self, traced: TraceObject, capacity: int, decoded_registers: Mapping[int, Any]
+    ) -> None:
+        reader = lib.lbt_reader_new(traced.ring_fd(), traced.wake_at(), capacity)
+        self._reader = ffi.gc(check_pointer(reader, "map the ring buffer"), lib.lbt_reader_free)
         self.make_values(decoded_registers)
 
-    def fileno(self) -> int:
-        """Readable when the ring is filling: see ``wakeup_bytes``."""
-        return int(lib.lbt_reader_fd(self._reader))
+    def is_filling(self) -> bool:
+        """Whether the ring should be read soon."""
+        return bool(lib.lbt_reader_is_filling(self._reader))
+
+    @contextmanager
+    def asleep(self) -> Iterator[None]:
+        """Within, a ring that is filling wakes who waits at its descriptor."""
+        lib.lbt_reader_sleep(self._reader)
+        yield
+        lib.lbt_reader_wake(self._reader)
 
     def make_values(self, decoded_registers: Mapping[int, Any]) -> None:
         """Let the values of probes be made as ``decoded_registers`` say (`lbtrace.bpf.recording`);
@@ -30,10 +43,10 @@ class RingReader:
         for probe, decoded in decoded_registers.items():
             check(lib.lbt_reader_make(self._reader, probe, decoded), "note how values are made")
 
-    def drain(self) -> Batch | None:
-        """Return the next events, or None where there are none."""
+    def drain(self, most: int) -> Batch | None:
+        """Return the next events, ``most`` of them at most, or None where there are none."""
         reader = self._reader
-        check(lib.lbt_reader_drain(reader), "read the ring buffer")
+        check(lib.lbt_reader_drain(reader, most), "read the ring buffer")
         if not reader.count:
             return None
         return Batch(

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.bpf.condition_slots import TEXT_SUBJECTS, fill_conditions
-from lbtrace.bpf.fetch_slots import fill, find_chunk_layout
+from lbtrace.bpf.fetch_slots import fill, find_chunk_layouts
 from lbtrace.bpf.recording import Recording, find_recording
 from lbtrace.errors import UsageError, option
 from lbtrace.machine import Machine
@@ -352,8 +352,8 @@ class Specs:
         spec.more = max(0, len(fetches) - lib.LBT_VALUES)
         texts = [fetch for fetch in fetches if fetch.read in ("string", "bytes")]
         if texts:
-            spec.chunk_layout = find_chunk_layout(texts)
-            self.chunk_layouts |= 1 << spec.chunk_layout
+            spec.chunk_layout, spec.short_layout = find_chunk_layouts(texts)
+            self.chunk_layouts |= 1 << spec.chunk_layout | 1 << spec.short_layout
         for slot, fetch in zip(spec.fetch, fetches, strict=False):
             fill(slot, fetch, self._kernel.PT_REGS, keeps)
         slots = [n for n, f in enumerate(fetches) if f.read in ("string", "bytes")]

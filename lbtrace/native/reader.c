@@ -208,13 +208,14 @@ void lbt_reader_free(struct lbt_reader *reader)
 	free(reader);
 }
 
-struct lbt_reader *lbt_reader_new(int ring_fd, size_t capacity)
+struct lbt_reader *lbt_reader_new(int ring_fd, uint64_t *wake_at, size_t capacity)
 {
 	struct lbt_reader *reader = calloc(1, sizeof(*reader));
 
 	if (!reader)
 		return NULL;
 	reader->capacity = capacity;
+	reader->wake_at = wake_at;
 	reader->events = malloc(capacity * LBT_RECORD);
 	reader->rings = ring_buffer__new(ring_fd, lbt_collect, reader, NULL);
 	if (!reader->events || !reader->rings) {
@@ -227,16 +228,35 @@ struct lbt_reader *lbt_reader_new(int ring_fd, size_t capacity)
 	return reader;
 }
 
-int lbt_reader_fd(struct lbt_reader *reader)
+int lbt_reader_is_filling(const struct lbt_reader *reader)
 {
-	return ring_buffer__epoll_fd(reader->rings);
+	const struct ring *ring = ring_buffer__ring(reader->rings, 0);
+
+	return ring__avail_data_size(ring) >= ring__size(ring) / 4;
 }
 
-int lbt_reader_drain(struct lbt_reader *reader)
+void lbt_reader_sleep(struct lbt_reader *reader)
+{
+	const struct ring *ring = ring_buffer__ring(reader->rings, 0);
+	const size_t quarter = ring__size(ring) / 4;
+	/* what a preempted task has not finished keeps all behind it from being read: wait for more */
+	const size_t most = ring__avail_data_size(ring) + quarter;
+
+	__atomic_store_n(reader->wake_at, most < 3 * quarter ? most : 3 * quarter, __ATOMIC_RELAXED);
+}
+
+void lbt_reader_wake(struct lbt_reader *reader)
+{
+	__atomic_store_n(reader->wake_at, 0, __ATOMIC_RELAXED);
+}
+
+int lbt_reader_drain(struct lbt_reader *reader, size_t most)
 {
 	int n;
 
 	reader->count = reader->entries = reader->blob_size = reader->thread_count = 0;
-	n = ring_buffer__consume_n(reader->rings, reader->capacity);
+	if (most > reader->capacity)
+		most = reader->capacity;
+	n = ring_buffer__consume_n(reader->rings, most);
 	return n < 0 ? n : 0;
 }

@@ -4,6 +4,7 @@
 
 #include <linux/types.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "lbtrace.h"
 
@@ -18,6 +19,7 @@ struct lbt_thread {
 
 struct lbt_reader {
 	struct ring_buffer *rings;
+	uint64_t *wake_at;
 	char *events;
 	size_t capacity; /* in events */
 	size_t count;
@@ -34,8 +36,11 @@ struct lbt_reader {
 	struct lbt_thread known[LBT_NAME_CACHE];
 };
 
-/* Returns NULL, with errno, where the ring cannot be mapped or memory lacks. */
-struct lbt_reader *lbt_reader_new(int ring_fd, size_t capacity);
+/*
+ * wake_at is that of the programs, with which they are told when to wake the reader. Returns NULL,
+ * with errno, where the ring cannot be mapped or memory lacks.
+ */
+struct lbt_reader *lbt_reader_new(int ring_fd, uint64_t *wake_at, size_t capacity);
 void lbt_reader_free(struct lbt_reader *reader);
 
 /*
@@ -45,10 +50,14 @@ void lbt_reader_free(struct lbt_reader *reader);
 int lbt_reader_make(struct lbt_reader *reader, __u32 probe,
 		    const struct lbt_decoded_registers *decoded);
 
-/* A descriptor that is readable when the ring has data. */
-int lbt_reader_fd(struct lbt_reader *reader);
+/* Whether a quarter of the ring is full. */
+int lbt_reader_is_filling(const struct lbt_reader *reader);
 
-/* Replaces what the last call collected by what the ring holds, up to the capacity. */
-int lbt_reader_drain(struct lbt_reader *reader);
+/* Lets the programs wake who waits at the ring's descriptor when a quarter of the ring fills. */
+void lbt_reader_sleep(struct lbt_reader *reader);
+void lbt_reader_wake(struct lbt_reader *reader);
+
+/* Replaces what the last call collected by what the ring holds, up to most and the capacity. */
+int lbt_reader_drain(struct lbt_reader *reader, size_t most);
 
 #endif

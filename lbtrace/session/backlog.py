@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from lbtrace.bpf.objects import TraceObject
     from lbtrace.bpf.ring import RingReader
 
-BATCH_EVENTS = 4096
-"""Small enough that the ring is read again before it fills."""
+FEWEST_EVENTS, BATCH_EVENTS = 512, 4096
+"""How many a batch has: as many as are written in `BATCH_SECONDS`, so that the ring is read again
+before it fills."""
 
-MOST_BATCHES = 640
-"""Bound of what waits in memory while a slow sink writes, 240 MB of events;
-then the ring fills."""
+BATCH_SECONDS = 0.01
+
+MOST_EVENTS = 640 * BATCH_EVENTS
+"""Bound of what waits in memory while a slow sink writes, 240 MB; then the ring fills."""
 
 HURRY = 0.1
 """Seconds in which what waits is still taken when the trace has ended in a hurry."""
@@ -41,6 +43,9 @@ class Backlog:
         self.waiting: deque[Batch] = deque()
         self.hurried = False
         self.discarded = 0
+        self._held = 0
+        self._each = FEWEST_EVENTS
+        self._taken = 0, 0.0
         self._latest = 0.0
         self._missed = 0
         self._watched = 0
@@ -51,7 +56,14 @@ class Backlog:
 
     def next(self) -> Batch:
         """Take the batch that waits longest."""
-        return self.waiting.popleft()
+        batch, now, (before, then) = self.waiting.popleft(), time.monotonic(), self._taken
+        count = len(batch.events) // EVENT_SIZE
+        self._held -= count
+        if before >= FEWEST_EVENTS:
+            each = before * BATCH_SECONDS / max(now - then, 1e-6)
+            self._each = int(min(max(each, FEWEST_EVENTS), BATCH_EVENTS))
+        self._taken = count if self.waiting else 0, now  # otherwise the next one has to come first
+        return batch
 
     def collect(self) -> None:
         """Move what the ring holds here, within the bound.
@@ -60,11 +72,13 @@ class Backlog:
         take events one by one as they come, at the traced program's expense.
         """
         fresh: list[Batch] = []
-        while len(self.waiting) + len(fresh) < MOST_BATCHES and (batch := self._reader.drain()):
+        while self._held < MOST_EVENTS and (batch := self._reader.drain(self._each)):
             fresh.append(cut_after(batch, self._ended) if self._ended else batch)
-            if len(batch.events) < BATCH_EVENTS * EVENT_SIZE:
+            self._held += len(fresh[-1].events) // EVENT_SIZE
+            if len(batch.events) < self._each * EVENT_SIZE:
                 break
         if missed := self._newly_missed():
+            self._held += len(missed.events) // EVENT_SIZE
             self.waiting.append(missed)
         self.waiting.extend(fresh)
 
@@ -82,6 +96,7 @@ class Backlog:
         while self.waiting:
             self.discarded += sum(map(count_events, self.waiting))
             self.waiting.clear()
+            self._held = 0
             self.collect()
 
     def end(self) -> None:

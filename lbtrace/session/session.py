@@ -6,7 +6,7 @@ import os
 import select
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -153,10 +153,10 @@ class Session:
             )
             held.callback(self._object.close)
             self._ring = self._object.ring_fd()
-            self._reader = RingReader(self._ring, BATCH_EVENTS, specs.decoded_registers)
+            self._reader = RingReader(self._object, BATCH_EVENTS, specs.decoded_registers)
             held.callback(self._reader.close)
             self._backlog = Backlog(self._object, self._reader)
-            # Edge-triggered: data in the ring does not wake, only the program does.
+            # Edge-triggered: data in the ring does not wake, only the programs do.
             self._waiter.register(self._ring, select.EPOLLIN | select.EPOLLET)
             self._links = links.Links()
             held.push(self._leave)
@@ -310,7 +310,7 @@ class Session:
             if ended and backlog.is_late():
                 backlog.discard()
                 break
-            if ended or not backlog or self._ring in woken:
+            if ended or not backlog or self._reader.is_filling():
                 backlog.collect()
             if backlog:
                 yielded = True
@@ -391,7 +391,8 @@ class Session:
             if left <= 0:
                 return {_TIME_IS_UP}
             timeout = min(timeout, left)
-        return {descriptor for descriptor, _ in self._waiter.poll(timeout)}
+        with self._reader.asleep() if idle else nullcontext():
+            return {descriptor for descriptor, _ in self._waiter.poll(timeout)}
 
     def _watch_end(self, pid: int, held: ExitStack) -> None:
         self._pidfd = open_pid(pid)

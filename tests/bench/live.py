@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import bpftraces
 
-SOURCE = Path(__file__).with_name("pace.c")
+SOURCE = Path(__file__).parents[1] / "programs/pace.c"
 RATE = 300_000
 SECONDS = 2
 THREADS = (1, 8)

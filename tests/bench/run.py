@@ -30,6 +30,7 @@ import markers
 import off_cpu
 import planning
 import starts
+import threads
 import within
 
 from lbtrace.bpf.features import probe
@@ -68,6 +69,7 @@ def main() -> None:
     answers.main(ratio)
     off_cpu.main(ratio)
     within.main(ratio)
+    threads.main(ratio)
     exit_sites.main()
     for wheel in (ROOT / "dist").glob("*.whl"):
         print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB (at most 1)")

@@ -63,6 +63,7 @@ PROGRAMS = {
     "relay-first": "relay.c -O1 -g -pthread -DSELF_NAME=first",
     "relay-second": "relay.c -O1 -g -pthread -DSELF_NAME=second",
     "cpus": "cpus.c -O1 -g",
+    "pace": "pace.c -O0 -g -pthread",
     "markers-O0": f"markers.c -O0 {SDT}",
     "markers-O2": f"markers.c -O2 -fno-section-anchors {SDT}",
     "tail": "tail.c -O2 -g",

@@ -19,8 +19,13 @@ class Ring:
     def __init__(self, batches: int) -> None:
         self.sizes = [*[BATCH_EVENTS] * batches, 7]
 
-    def drain(self) -> Batch | None:
-        return Batch(bytes(self.sizes.pop(0) * EVENT_SIZE)) if self.sizes else None
+    def drain(self, most: int) -> Batch | None:
+        if not self.sizes:
+            return None
+        size = self.sizes.pop(0)
+        if size > most:
+            self.sizes.insert(0, size - most)
+        return Batch(bytes(min(size, most) * EVENT_SIZE))
 
     def missed(self) -> int:
         return 0
@@ -32,7 +37,7 @@ def waiting(batches: int) -> Backlog:
 
 
 def test_all_that_waits_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backlog, "MOST_BATCHES", 3)
+    monkeypatch.setattr(backlog, "MOST_EVENTS", 3 * BATCH_EVENTS)
     held = waiting(10)
     held.collect()
     held.end()
