@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from lbtrace.errors import UsageError
 
-PACKAGE = Path(__file__).resolve().parents[1]
+PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 MAINTAINERS = ("architecture", "dependencies", "development", "extending")
 """Pages that users do not need."""
@@ -27,12 +27,16 @@ ALSO = {
 """What else a user may call a page."""
 
 
-def pages() -> Mapping[str, Path]:
-    """Return the pages, which wheels hold, by their names."""
-    places = (PACKAGE / "docs", PACKAGE.parent / "docs")
-    here = next((place for place in places if place.is_dir()), places[0])
-    found = {page.stem: page for page in sorted(here.glob("*.md"))}
-    found = {name: page for name, page in found.items() if name not in MAINTAINERS}
+def pages() -> Mapping[str, str]:
+    """Return the paths of the pages, which wheels hold, by their names."""
+    places = (os.path.join(PACKAGE, "docs"), os.path.join(os.path.dirname(PACKAGE), "docs"))
+    here = next(filter(os.path.isdir, places), "")
+    files = sorted(os.listdir(here)) if here else []
+    found = {
+        file.removesuffix(".md"): os.path.join(here, file)
+        for file in files
+        if file.endswith(".md") and file.removesuffix(".md") not in MAINTAINERS
+    }
     return found | {also: found[name] for also, name in ALSO.items() if name in found}
 
 
@@ -48,8 +52,10 @@ def show(topic: str, commands: Sequence[str]) -> int:
     if topic not in found:
         known = dict.fromkeys((*commands, *topics()))
         raise UsageError(f"there is no help on {topic}", f"there is on: {', '.join(known)}")
-    from pydoc import pager  # imported here: it takes long
+    # Imported here: they take long.
+    from pathlib import Path
+    from pydoc import pager
 
     options = f"lbtrace {topic} --help shows its options.\n\n" if topic in commands else ""
-    pager(options + found[topic].read_text())
+    pager(options + Path(found[topic]).read_text())
     return 0
