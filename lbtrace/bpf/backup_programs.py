@@ -13,6 +13,13 @@ distinguished."""
 CALLS = ("kernel_entered", "kernel_returned")
 """Those of a call of a function of the kernel."""
 
+TURNS = ("syscall_entered", "syscall_left")
+"""Those of the ends of system calls. Backup programs tell a thread's calls apart by both."""
+
+TURN = "_turn"
+"""What the name of the program ends with that is attached for one of these and has the backup
+programs."""
+
 INTERRUPTING = (*CALLS, "kernel_reached")
 """Those that the kernel skips for interrupts while another one runs, whose calls are left out
 anyway, at both ends."""

@@ -13,10 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 from threading import Thread
 from typing import Any, TypeAlias
 
+from msgspec.structs import replace
+
 from lbtrace.bpf import counters
 from lbtrace.bpf._libbpf import lib
 from lbtrace.bpf.attach import Attachment, Place, find_attach_type, find_event_type
-from lbtrace.bpf.features import Features, has_cookies
+from lbtrace.bpf.backup_programs import TURN, TURNS, with_backups
+from lbtrace.bpf.features import Features, has_cookies, preempts_tracepoints
 from lbtrace.bpf.gate import check_pointer
 from lbtrace.bpf.objects import Programs, TraceObject
 from lbtrace.errors import KernelError, UsageError
@@ -141,7 +144,17 @@ def _tried(source: Source) -> str:
     )
 
 
-def programs(mode: Mode, attached: Iterable[Attachment], plan: Plan | None = None) -> Programs:
+def with_turns(attached: Attachments) -> Attachments:
+    """Return what is ``attached`` and, first, the other end of system calls, where programs need
+    both: see `lbtrace.bpf.backup_programs.TURNS`."""
+    ends = {wanted for wanted in attached if wanted.program in TURNS}
+    if not ends or not preempts_tracepoints(os.uname().release):
+        return attached
+    both = (replace(wanted, program=program) for wanted in ends for program in TURNS)
+    return {wanted: [] for wanted in both if wanted not in ends} | attached
+
+
+def programs(mode: Mode, attached: Attachments, plan: Plan | None = None) -> Programs:
     """Return the programs of what is attached in a mode, and how they are loaded; of a ``plan``
     that may grow also those of markers, which may come later.
 
@@ -155,6 +168,9 @@ def programs(mode: Mode, attached: Iterable[Attachment], plan: Plan | None = Non
     for wanted in attached:
         loading = find_attach_type(wanted.attach).LOADING
         other = found.setdefault(wanted.program, loading)
+        if wanted.program in TURNS and preempts_tracepoints(os.uname().release):
+            turn = replace(loading, counted=bool(attached[wanted]))
+            found |= dict.fromkeys(with_backups([wanted.program + TURN]), turn)
         if other != loading:
             raise UsageError(
                 f"mode {mode} attaches probes of several sources that serve the same program,"
@@ -285,7 +301,7 @@ class Links:
         self._loaded = loaded
         raised = counters.find_counters(plan.probes)
         for wanted, numbers in attached.items():
-            chosen: dict[int, list[Place]] = {}
+            chosen: dict[int, list[Place]] = {} if numbers else {NO_BINARY: []}
             for number in numbers:
                 probe = plan.probes[number]
                 counter = raised.get((probe.binary, probe.site.offset), 0)

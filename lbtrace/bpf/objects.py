@@ -22,7 +22,7 @@ from lbtrace.bpf.aggregates import (
     read,
     shape,
 )
-from lbtrace.bpf.backup_programs import FORGETTING, INTERRUPTING, served_by
+from lbtrace.bpf.backup_programs import FORGETTING, INTERRUPTING, TURN, TURNS, served_by
 from lbtrace.bpf.features import finds_mappings, has_btf, may_sleep, typed_task
 from lbtrace.bpf.gate import check, check_pointer, start_log
 from lbtrace.bpf.kernel_links import KernelLinks
@@ -37,11 +37,13 @@ from lbtrace.system.signals import held_back
 class Loading(Struct, frozen=True):
     """How a program is loaded: with an attach type of the kernel's (enum bpf_attach_type), if it
     needs one. Programs that read the memory of a process ``may_sleep``, where the kernel lets
-    them. Of those that have ``fetches``, those that may not are in an object of their own."""
+    them. Of those that have ``fetches``, those that may not are in an object of their own. Misses
+    are losses where they are ``counted``."""
 
     attach_type: int | None = None
     may_sleep: bool = False
     fetches: bool = True
+    counted: bool = True
 
 
 class Whom(Struct, frozen=True):
@@ -100,6 +102,7 @@ class TraceObject:
         self._rooms = specs.rooms
         self._compares_returns = specs.deferred and not specs.actions
         self._backups: dict[str, list[Any]] = {}
+        self._programs = tuple(programs)
         self.copies: dict[int, Any] = {}
         self.kernel_links = KernelLinks()
 
@@ -110,6 +113,7 @@ class TraceObject:
             config.may_fault = may_fault and not name
             for field, value in (*asdict(whom or Whom()).items(), *specs.switches()):
                 setattr(config, field, value)
+            config.backups = any(map(served_by, programs))
             config.finds_mappings = specs.stacks and self._typed_task and finds_mappings()
             if not specs.walks_stacks:
                 leave_out_maps(handle)
@@ -117,7 +121,6 @@ class TraceObject:
 
         with ExitStack() as held:
             self._object, config = opened()
-            config.backups = any(served_by(name) for name in programs)
             # waits: both are new in 6.1
             self._shape_maps(specs, ring_size, later, early=not waits, by_backup=config.backups)
             atomic = {n: how for n, how in programs.items() if how.fetches and not how.may_sleep}
@@ -129,6 +132,10 @@ class TraceObject:
                 _share_maps(self._object, handle)
                 self._load(handle, atomic, waits=False)
                 self._atomic = dict.fromkeys(atomic, handle)
+                for name in (each for each in TURNS if each + TURN in programs):
+                    fd = ffi.new("int *", lib.bpf_program__fd(self.program(name)))
+                    to, first = _map(handle, f"{name}_program"), ffi.new("uint32_t *")
+                    check(lib.bpf_map__update_elem(to, first, 4, fd, 4, 0), f"lead to {name}")
             self._filled = 0
             self.fill(specs)
             for cookie, own in (copies or {}).items():
@@ -149,6 +156,11 @@ class TraceObject:
         """Return the libbpf handle of a program; of the copy for ``cookie``, where there is one."""
         handle = self._atomic.get(name, self._object)
         return _program(handle if cookie is None else self.copies.get(cookie, handle), name)
+
+    def serving(self, name: str) -> tuple[str, ...]:
+        """Return what is to be attached for a program, in order: it and its backup programs."""
+        first = name + TURN if name + TURN in self._programs else name
+        return (first, *(each for each in self._programs if served_by(each) == first))
 
     def set_cookie(self, program: str, number: int, cookie: int) -> None:
         """Tell ``program`` the cookie of its probe at the event of this number: by its map
@@ -328,7 +340,7 @@ class TraceObject:
                 check(code, "let programs sleep")
             if served := served_by(name):
                 self._backups.setdefault(served, []).append(program)
-            elif name not in (*FORGETTING, *INTERRUPTING):
+            elif how.counted and name not in (*FORGETTING, *INTERRUPTING):
                 self._counted.append((name, program))
         with held_back():  # a signal ends the verifier's work: EAGAIN, do_check() in verifier.c
             check(lib.bpf_object__load(handle), "load the BPF programs")

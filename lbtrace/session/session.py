@@ -124,7 +124,7 @@ class Session:
             )
             specs = Specs(self.plan)
             copies = None if kernel.cookie else links.copies(self.plan, specs.cookies)
-            attached = links.attachments(self.mode, self.plan.probes)
+            attached = links.with_turns(links.attachments(self.mode, self.plan.probes))
             steps = len(copies or ()) + (single := links.count_single(attached))
             if single:
                 allow_open_files(OPEN_FILES + links.open_files(single, copies))

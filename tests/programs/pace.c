@@ -1,17 +1,19 @@
 /*
  * Makes calls at an even pace and prints how many a second it made:
  *
- *     pace number|named RATE THREADS SECONDS
+ *     pace number|named|system RATE THREADS SECONDS
  *
  * RATE is that of all threads together, 0 as fast as they can. number() takes an integer, named() a
- * string and a structure of which each call has others.
+ * string and a structure of which each call has others; a call of the system is getppid().
  */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 struct item {
 	int id;
@@ -20,7 +22,7 @@ struct item {
 };
 
 static double rate, seconds;
-static int names;
+static int names, calls_system;
 
 __attribute__((noipa)) long number(long n)
 {
@@ -61,6 +63,10 @@ static void *call(void *made)
 			continue;
 		}
 		for (; n < due; n++) {
+			if (calls_system) {
+				syscall(SYS_getppid);
+				continue;
+			}
 			if (!names) {
 				number(n);
 				continue;
@@ -83,6 +89,7 @@ int main(int argc, char **argv)
 	if (argc != 5)
 		return 2;
 	names = !strcmp(argv[1], "named");
+	calls_system = !strcmp(argv[1], "system");
 	threads = atol(argv[3]);
 	rate = atof(argv[2]) / threads;
 	seconds = atof(argv[4]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /* System calls: lbtrace/probes/syscall.py. */
+#include "backup_programs.h"
 #include "hit.h"
 #include "stack/walk.h"
 
@@ -13,6 +14,39 @@ struct {
 	__type(value, __u64);
 	__uint(max_entries, 2 * LBT_SYSCALLS);
 } syscall_entered_cookies SEC(".maps"), syscall_left_cookies SEC(".maps");
+
+struct lbt_passed {
+	__u16 kind;
+	__u16 by; /* 0: the program, then its backup programs */
+};
+
+/*
+ * At which end of a system call a thread was last, and which of the programs handled it, only where
+ * programs have backup programs. The ends take turns: what a program finds of the same end is by the
+ * programs before it. Another one's is of the call before, if all programs of the other end were busy.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__type(key, __u32); /* tid in the initial namespace */
+	__type(value, struct lbt_passed);
+	__uint(max_entries, 16384);
+} passed_ends SEC(".maps");
+
+/* Whether a program before this one has handled what happens now; else this one is to. */
+static __noinline bool is_passed(__u32 kind, __u32 by)
+{
+	struct lbt_passed now = { .kind = kind, .by = by };
+	__u32 tid = bpf_get_current_pid_tgid();
+	struct lbt_passed *last = bpf_map_lookup_elem(&passed_ends, &tid);
+
+	if (last && last->kind == kind && last->by < by)
+		return true;
+	if (last)
+		*last = now;
+	else
+		bpf_map_update_elem(&passed_ends, &tid, &now, 0);
+	return false;
+}
 
 /* Whether there is something to read again for the thread, which leaves a system call. */
 static __always_inline bool has_unread(void)
@@ -65,5 +99,49 @@ int syscall_left(__u64 *args)
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 
 	pass(&syscall_left_cookies, task, regs, (__s64)SYSCALL_NUMBER(regs), LBT_CLOSE);
+	return 0;
+}
+
+/*
+ * Where programs have backup programs, these are attached, and go on to the programs above, which the
+ * verifier thus reads once: a program that is reached by a tail call is never busy.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} syscall_entered_program SEC(".maps"), syscall_left_program SEC(".maps");
+
+/* Whether a program is to handle this end of a call: what has a cookie in ``cookies``, or in those of the
+ * ``other`` end. */
+static __noinline bool is_turn(void *cookies, void *other, __u64 number, __u32 kind, __u32 by)
+{
+	__u64 cookie;
+
+	if (number >= LBT_SYSCALLS)
+		return false;
+	cookie = find_cookie(cookies, number);
+	if ((!cookie && !find_cookie(other, number)) || is_passed(kind, by))
+		return false;
+	if (cookie && by)
+		increment(LBT_BY_BACKUP);
+	return cookie;
+}
+
+WITH_BACKUPS(sys_enter, syscall_entered_turn)
+{
+	if (is_turn(&syscall_entered_cookies, &syscall_left_cookies, args[1], LBT_OPEN, by))
+		bpf_tail_call(args, &syscall_entered_program, 0);
+	return 0;
+}
+
+WITH_BACKUPS(sys_exit, syscall_left_turn)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 number = (__s64)SYSCALL_NUMBER(bpf_task_pt_regs(task));
+
+	if (is_turn(&syscall_left_cookies, &syscall_entered_cookies, number, LBT_CLOSE, by))
+		bpf_tail_call(args, &syscall_left_program, 0);
 	return 0;
 }

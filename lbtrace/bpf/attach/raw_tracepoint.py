@@ -26,5 +26,6 @@ def attach_events(
         number = place.probe.event.number
         number += SYSCALLS if place.probe.event.name == UNREAD else 0
         loaded.set_cookie(wanted.program, number, place.cookie)
-    link = lib.bpf_program__attach(loaded.program(wanted.program))
-    yield check_pointer(link, f"attach {wanted.program}")
+    for name in loaded.serving(wanted.program):
+        link = lib.bpf_program__attach(loaded.program(name))
+        yield check_pointer(link, f"attach {name}")
