@@ -1,4 +1,4 @@
-"""Parameters of a function as they are declared, whatever debug information says of their places."""
+"""Parameters of a function as declared, whatever debug information says of their places."""
 
 from __future__ import annotations
 
