@@ -256,7 +256,7 @@ def test_lbtrace_is_killed(
 def test_the_disk_is_full(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
     small = tmp_path / "small"
     small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "none", small], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", small], check=True)
     try:
         done = lbtrace(
             *("attach", "--func", "traced_*", "--ring-size", "4K", "--args", "1"),
