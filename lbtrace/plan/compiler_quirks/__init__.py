@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from lbtrace.model import Prototype
 from lbtrace.plan.compiler_quirks import (
+    exchanged_registers,
     frame_homes,
     late_registers,
     overwritten,
@@ -35,6 +36,7 @@ def _of_rust(prototype: Prototype, body: FunctionBody) -> Prototype:
 STEPS: tuple[Step, ...] = (
     _of_rust,
     stored_parameters.settle,
+    exchanged_registers.settle,
     overwritten.settle,
     frame_homes.settle,
     late_registers.settle,

@@ -1,10 +1,14 @@
-"""Parameters of a function as declared, whatever debug information says of their places."""
+"""Where a convention has the parameters of a function as they are declared."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
+from lbtrace.abi import locate_values
 from lbtrace.abi.dwarf_registers import find_register
+from lbtrace.abi.locations import Location
 from lbtrace.machine import Machine
 from lbtrace.model import Formal, Prototype
 
@@ -23,6 +27,12 @@ def is_as_declared(prototype: Prototype) -> bool:
         and not (prototype.stores_all or prototype.leaves_out)
         and not any(formal.may_shift or formal.missing_reason for formal in prototype.parameters)
     )
+
+
+def locate_declared(machine: Machine, prototype: Prototype) -> Sequence[Location]:
+    """Return where the convention has the parameters, whatever debug information says."""
+    declared = tuple(map(as_declared, prototype.parameters))
+    return locate_values(machine.name, replace(prototype, parameters=declared)).parameters
 
 
 def as_declared(formal: Formal) -> Formal:
