@@ -52,11 +52,12 @@ __attribute__((noinline)) int stops(void)
 
 __attribute__((noinline)) int burns(int ms)
 {
-	struct timespec used;
+	struct timespec begun, used;
 
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begun);
 	do
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-	while (used.tv_sec * 1000 + used.tv_nsec / 1000000 < ms);
+	while ((used.tv_sec - begun.tv_sec) * 1000 + (used.tv_nsec - begun.tv_nsec) / 1e6 < ms);
 	return ms;
 }
 
