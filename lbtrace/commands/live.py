@@ -356,7 +356,7 @@ def _unseen(summary: Summary, plan: Plan, target: Target, args: argparse.Namespa
     ):
         return []
     if not plan.functions:
-        return ["  no file was loaded with such a marker that could be traced"]
+        return ["  nothing that was asked for is in the files that were loaded"]
     if not (paths := " or ".join(_traced(plan))):
         return []
     how = "as --where demands" if args.where else "while it was traced"

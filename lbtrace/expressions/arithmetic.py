@@ -158,6 +158,6 @@ def together(at: int, one: Operand, other: Operand) -> Moment:
         raise ExpressionError(
             at,
             "an argument and the result are not available at the same time",
-            "compare each with a number",
+            "compare each with a number; after(p) reads at the return what p points to",
         )
     return other.moment if one.moment == "any" else one.moment

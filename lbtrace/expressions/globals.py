@@ -31,6 +31,14 @@ def named_global(node: Name, scope: Scope) -> Operand | None:
     return found
 
 
+def global_called(name: str, scope: Scope) -> str:
+    """Return a hint that names the global variable of that name, if there is one, else nothing."""
+    known = scope.names.globals
+    if known is None or not known.find(f"::{name}"):
+        return ""
+    return f"the global variable of that name is written ::{name}"
+
+
 def of_package(node: Field, scope: Scope) -> Operand | None:
     """Return the global variable of Go that is written as a member of its package is, if it is
     one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from lbtrace.abi.locations import Location
 from lbtrace.expressions.constants import ambiguous_constant, find_constants, unknown_constant
-from lbtrace.expressions.globals import named_global
+from lbtrace.expressions.globals import global_called, named_global
 from lbtrace.expressions.hints import IN_A_SHELL
 from lbtrace.expressions.operands import (
     PSEUDO,
@@ -64,7 +64,8 @@ def _outside_name(node: Name, scope: Scope) -> Located:
         return _constant(node, found)
     if (found_global := named_global(node, scope)) is not None:
         return found_global
-    what, hint = f"{node.name} is not known", _explain_names(node.name, scope)
+    what = f"{node.name} is not known"
+    hint = global_called(node.name, scope) or _explain_names(node.name, scope)
     raise ExpressionError(node.at, what, hint, lacks_name=True)
 
 
