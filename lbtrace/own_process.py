@@ -14,10 +14,13 @@ import signal
 import subprocess
 import sys
 import time
+from difflib import get_close_matches
+from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
+from lbtrace.api import trace
 from lbtrace.calls.iterator import Calls
 from lbtrace.capture import Capture, read_capture
 from lbtrace.errors import LbtraceError, UsageError
@@ -38,6 +41,12 @@ READY = "Ctrl-C ends"
 PAUSE = 0.005
 """Seconds between two looks at what it says."""
 
+TIMES = frozenset({"slow", "off_cpu"})
+"""Those that are nanoseconds, which the command wants to be told."""
+
+APART = frozenset({"pid", "command", "options"})
+"""What `lbtrace.trace` takes and this does not."""
+
 LINES = 200
 """Of a tree that a notebook shows: it slows down with many more."""
 
@@ -46,18 +55,24 @@ def trace_this_process(**choices: Any) -> OwnTrace:
     """Return a context manager that traces this process, by ``choices``: those of `lbtrace.trace`,
     but ``pid``, ``command`` and ``options``.
 
-    The calls of all threads between entry and exit are there afterwards. Entering raises
-    `UsageError` where the choices are wrong, and `LbtraceError` where the trace cannot begin.
+    The calls of all threads between entry and exit are there afterwards. Raises `TypeError` for a
+    choice that there is not. Entering raises `UsageError` where the choices are wrong, and
+    `LbtraceError` where the trace cannot begin.
     """
+    known = signature(trace).parameters.keys() - APART
     words: list[str] = []
     for name, value in choices.items():
+        if name not in known:
+            what = f"trace_this_process() got an unexpected keyword argument {name!r}"
+            near = get_close_matches(name, known, 1)
+            raise TypeError(what + "".join(f". Did you mean {each!r}?" for each in near))
         option = "--" + OPTIONS.get(name, name).replace("_", "-")
         values = value if isinstance(value, list | tuple) else [value]
         for each in values:
             if isinstance(each, bool):
                 words += [option] * each
             elif each is not None:
-                words.append(f"{option}={each}")
+                words.append(f"{option}={each}{'ns' * (name in TIMES)}")
     return OwnTrace(words)
 
 
