@@ -15,8 +15,8 @@ from lbtrace.recognize.view import MemberView, PlainView
 if TYPE_CHECKING:
     from lbtrace.recognize.view import Encoding, FormOfType
 
-GO_KIND, GO_ELEM = 0x2900, 0x2902
-"""DW_AT_go_kind, DW_AT_go_elem."""
+GO_KIND, GO_KEY, GO_ELEM = 0x2900, 0x2901, 0x2902
+"""DW_AT_go_kind, DW_AT_go_key, DW_AT_go_elem."""
 
 BOOL, INT, INT64, FLOAT32, FLOAT64, COMPLEX64, COMPLEX128 = 1, 2, 6, 13, 14, 15, 16
 ARRAY, CHAN, FUNC, INTERFACE, MAP, POINTER, SLICE, STRING, STRUCT = range(17, 26)
@@ -35,6 +35,7 @@ FORMS: dict[int, tuple[FormOfType, int]] = {
 """By kind: the form, and the size in bytes that all types of the kind have, else 0."""
 
 TAGS: dict[str, tuple[FormOfType, int]] = {
+    "DW_TAG_array_type": ("array", 0),
     "DW_TAG_base_type": ("base", 0),
     "DW_TAG_structure_type": ("record", 0),
 }
@@ -92,10 +93,18 @@ class GoDieView(PlainView):
         element = _own(self._die, GO_ELEM)
         if self._form == "slice" and element is not None:
             return GoDieView(self._die.get_DIE_from_attribute(element))
-        leads = self._form == "array" or self._kind == POINTER
-        if not leads or "DW_AT_type" not in self._die.attributes:
+        points = self._kind in (POINTER, MAP) or self._die.tag == "DW_TAG_pointer_type"
+        if not (self._form == "array" or points) or "DW_AT_type" not in self._die.attributes:
             return None
         return GoDieView(_target(self._die))
+
+    @property
+    def arguments(self) -> Sequence[GoDieView]:
+        """Of a map: what its keys and its values are."""
+        if self._kind != MAP:
+            return ()
+        own = [_own(self._die, code) for code in (GO_KEY, GO_ELEM)]
+        return [GoDieView(self._die.get_DIE_from_attribute(name)) for name in own if name]
 
     @property
     def counts(self) -> Sequence[int | None]:

@@ -80,9 +80,9 @@ def _led(fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: int) ->
     assert isinstance(type, Pointer)
     if type.reference:
         # Imported here because only Go needs it.
-        from lbtrace.recognize.go_header import fetch_count
+        from lbtrace.recognize.go_header import fetch_header
 
-        return fetch_count(fetcher, name, type, address)
+        return fetch_header(fetcher, name, type, address)
     if type.is_text():
         from lbtrace.values.string import String
 

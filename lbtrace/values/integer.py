@@ -7,7 +7,6 @@ from msgspec import Struct
 from lbtrace.values.base import (
     Decoder,
     Fetched,
-    Member,
     NativeForm,
     NumberType,
     Probe,
@@ -15,9 +14,6 @@ from lbtrace.values.base import (
     Value,
 )
 from lbtrace.values.datum import Datum
-
-GO_DURATION = "time.Duration"
-"""Go's type of spans of time, which counts nanoseconds."""
 
 
 class Integer(NumberType, Struct, frozen=True, tag="integer"):
@@ -33,9 +29,6 @@ class Integer(NumberType, Struct, frozen=True, tag="integer"):
         if self.size > 8:
             return ""
         return "signed" if self.signed else "unsigned"
-
-    def time_parts(self) -> tuple[tuple[Member, int, int], ...]:
-        return ((Member("", self, 0), 1, 10**9),) if self.name == GO_DURATION else ()
 
     def decoder(self) -> Decoder:
         mask = (1 << 8 * self.size) - 1

@@ -53,6 +53,12 @@ class Slice(NamedTuple):
     elements: list[Any]
 
 
+class Keyed(NamedTuple):
+    """What is to be shown of a map."""
+
+    held: dict[Any, Any]
+
+
 class Held(NamedTuple):
     """What is to be shown of an ``interface{}``."""
 
@@ -107,7 +113,7 @@ class Generator:
     def _value(self, depth: int) -> Made:
         kind = self._random.choice(
             ["integer"] * 4
-            + ["bool", "string", "string", "float", "complex", "named", "time"]
+            + ["bool", "string", "string", "float", "complex", "named", "time", "duration"]
             + ["struct", "array", "slice", "map", "any"] * (depth > 0)
         )
         made: Made = getattr(self, f"_{kind}")(depth)
@@ -178,10 +184,19 @@ class Generator:
         expression = f"{name}{{{', '.join([element.expression] * count)}}}"
         return Made(name, expression, Slice([element.shown] * count))
 
+    def _duration(self, _: int) -> Made:
+        value = self._random.choice([0, 1, -1500, self._random.randint(-(1 << 63), (1 << 63) - 1)])
+        return Made("time.Duration", f"time.Duration({value})", value)
+
     def _map(self, depth: int) -> Made:
-        count, name = self._random.choice([0, 1, 9]), "map[int]string"
-        pairs = ", ".join(f'{n}: "v"' for n in range(count))
-        return Made(name, f"{name}{{{pairs}}}", {"len": count})
+        key = self._random.choice(["string", "int8", "uint64"])
+        made = self._value(depth - 1)
+        keys = [json.dumps(f"k{n}") if key == "string" else str(n) for n in range(9)]
+        keys = keys[: self._random.choice([0, 1, 3, 9])]
+        name = f"map[{key}]{made.type}"
+        pairs = ", ".join(f"{each}: {made.expression}" for each in keys)
+        held = {json.loads(each): made.shown for each in keys}
+        return Made(name, f"{name}{{{pairs}}}", Keyed(held))
 
     def _any(self, depth: int) -> Made:
         if self._random.random() < 0.3:
@@ -204,13 +219,18 @@ def agree(shown: Any, expected: Any) -> bool:  # noqa: PLR0911
     if isinstance(expected, Held):
         value = shown.get("value")
         return shown["type"] in (expected.type, None) and agree(value, expected.value)
+    if isinstance(expected, Keyed):
+        if isinstance(shown, str):
+            return shown.startswith("0x")  # for lack of slots
+        held, pairs = expected.held, shown.get("", [])
+        keys = [key for key, _ in pairs]
+        right = all(agree(value, held[key]) for key, value in pairs if key is not None)
+        return shown["len"] == len(held) and len({*keys}) == len(keys) and right
     if isinstance(expected, tuple):
         return bool(shown == expected[1])  # a float in memory
     if isinstance(expected, dict):
         if not any(map(bool, expected.values())) and shown == {}:
             return True  # nothing has a size
-        if list(expected) == ["len"] and isinstance(shown, str):
-            return shown.startswith("0x")  # of a map, for lack of slots
         return shown.keys() == expected.keys() and all(
             agree(shown[name], expected[name]) for name in expected
         )
@@ -305,7 +325,7 @@ EXPECTED: dict[str, list[tuple[list[Any], Any]]] = {
     "main.text": [(["héllo", 7], "héllo7")],
     "main.point": [([{"X": -3, "Y": 4}, -5], {"X": 4, "Y": -8})],
     "main.big": [([{"W": [1, 2, 3, 4]}, 99], [{"W": [99, 2, 3, 4]}, 4])],
-    "main.maps": [([{"len": 2}, {"len": 1}], 21)],
+    "main.maps": [([{"len": 2, "": [["a", 1], ["b", 2]]}, {"len": 1}], 21)],
     "main.named": [([3], {"sum": 4, "ok": True})],
     "main.several": [
         ([1], [1, "small", "nil"]),
@@ -413,7 +433,7 @@ def test_expressions_show_values_of_go(
     assert shown == [
         ["nil", 0],
         [{"type": "*errors.errorString", "message": "bad"}, 1],
-        [{"len": 2}, {"len": 1}, 21],
+        [{"len": 2, "": [["a", 1], ["b", 2]]}, {"len": 1}, 21],
         [{"len": 3, "cap": 3, "": [1, 2, 3]}, 31],
         [1, [1, "small", "nil"]],
         [2, [2, "big", {"type": "*errors.errorString", "message": "too big"}]],
@@ -616,7 +636,7 @@ def test_what_interfaces_and_pointers_lead_to(
     assert inner["Any"]["type"] == "int"
     assert inner["Err"] == {"type": "*errors.errorString", "message": "bad"}
     (pair,) = (values for own, values in calls if own == "main.slice")
-    assert pair == [{"len": 1, "cap": 1, "": ["x"]}, {"len": 1}]
+    assert pair == [{"len": 1, "cap": 1, "": ["x"]}, {"len": 1, "": [["k", 1]]}]
     (record,) = (r for r in records if r.get("name") == "main.voids")
     slices = [argument["value"] for argument in record["args"]]
     assert slices[:2] == [{"len": 2, "cap": 2, "": []}, [{}, {}, {}]]

@@ -47,7 +47,8 @@ def test_all_threads_of_this_process() -> None:
     assert tree.count(f"getpgid() = {group}") == 3
     nothing, parameter = errors
     assert nothing.startswith("nothing_such: matches no function of ")
-    assert "'funktions'" in parameter and "'functions'" in parameter
+    assert "'funktions'" in parameter
+    assert "'functions'" in parameter
 
 
 CELLS = """

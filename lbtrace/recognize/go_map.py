@@ -1,0 +1,156 @@
+"""Maps of Go, up to 1.23 (``runtime/map.go``) and since (``internal/runtime/maps``).
+
+Where elements are depends on hashes, which the kernel program does not compute. It reads the first
+slots of the first group, which a map of up to eight elements fills in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from lbtrace.abi.locations import DEREFS, dereferenced, integer, moved
+from lbtrace.model import Fetch, Value
+from lbtrace.recognize import Inside
+from lbtrace.recognize.fetcher import DEEP_ELEMENTS, Fetcher, KeptFetcher
+from lbtrace.recognize.slots import TOO_MANY
+from lbtrace.recognize.view import MemberView, View
+from lbtrace.values import Type
+from lbtrace.values.go_map import COUNT, STATES, GoMap
+from lbtrace.values.opaque import Opaque
+from lbtrace.values.pointer import Pointer
+
+FLAT_ELEMENTS = 6
+"""Slots that are read where a key and a value take no fetches beside their own."""
+
+MOST = 24
+"""Fetches that a map takes, at most."""
+
+
+class Layout(NamedTuple):
+    """The way from a header to the first group, by members, of which all but the last lead there
+    by pointers; the member that is 0 where the group is there; and the states of slots in use."""
+
+    way: Sequence[str]
+    large: str
+    least: int
+    most: int
+
+
+LAYOUTS = (
+    Layout(("dirPtr", "groups", "data"), "dirLen", 0, 0x7F),  # a table's first group, but for types
+    Layout(("buckets",), "", 5, 0xFF),  # what is below minTopHash says why a slot is empty
+)
+
+
+def recognize(view: View, inside: Inside) -> Type | None:
+    """See `lbtrace.recognize`."""
+    pointed = _pointed(view)
+    if pointed is None or len(view.arguments) != 2:
+        return None
+    members = _members(pointed)
+    layout = next((each for each in LAYOUTS if each.way[0] in members), None)
+    if layout is None:
+        return None
+    group = _group(members, layout)
+    places = _places(group) if group else None
+    if places is None or [view.size for _, _, view in places] != [v.size for v in view.arguments]:
+        return None  # those of more than 128 bytes lie elsewhere
+    (key_at, key_step, _), (value_at, value_step, _) = places
+    key, value = map(inside.element, view.arguments)
+    large = members[layout.large].offset if layout.large else -1
+    header = GoMap(
+        *(view.written, key, value, members[layout.way[0]].offset, large),
+        *(layout.least, layout.most, key_at, key_step, value_at, value_step),
+    )
+    return Pointer(view.written, COUNT.type.size, header, "nil", reference=True)
+
+
+def _pointed(view: View | None) -> View | None:
+    """What a pointer to a pointer, or a pointer, leads to in the end."""
+    for _ in range(3):
+        view = view.target if view is not None and view.form != "record" else view
+    return view
+
+
+def _members(view: View) -> dict[str, MemberView]:
+    return {member.name: member for member in view.members}
+
+
+def _group(members: dict[str, MemberView], layout: Layout) -> View | None:
+    found: View | None = None
+    for name in layout.way:
+        if name not in members:
+            return None
+        found = _pointed(members[name].type)
+        if found is None:
+            return None
+        members = _members(found)
+    return found
+
+
+def _places(group: View) -> tuple[tuple[int, int, View], tuple[int, int, View]] | None:
+    """Where the first key and the first value of a group are, how far the next ones are from these,
+    and what they are."""
+    members = _members(group)
+    if "slots" in members and (slot := members["slots"].type.target) is not None:
+        parts, start = _members(slot), members["slots"].offset
+        if {"key", "elem"} <= parts.keys():
+            key, value = parts["key"], parts["elem"]
+            return (
+                (start + key.offset, slot.size, key.type),
+                (start + value.offset, slot.size, value.type),
+            )
+    for names in ("keys", "values"), ("keys", "elems"):
+        if all(name in members for name in names):
+            key, value = (members[name] for name in names)
+            held, kept = key.type.target, value.type.target
+            if held is not None and kept is not None:
+                return (key.offset, held.size, held), (value.offset, kept.size, kept)
+    return None
+
+
+class KindFetcher(KeptFetcher):
+    """See the module."""
+
+    def in_memory(
+        self, fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: int
+    ) -> Value:
+        assert isinstance(type, GoMap)
+        count = fetcher.take(COUNT.name, COUNT.type, integer(address, COUNT.type))
+        if count.slot < 0:
+            return Value(name, type.bare(), -1, TOO_MANY)
+        group = dereferenced(moved(address, type.group))
+        shown = None
+        if len(group.derefs) < DEREFS:
+            flat = type.key.is_flat() and type.value.is_flat()
+            shown = fetcher.most_that_fits(
+                FLAT_ELEMENTS if flat else DEEP_ELEMENTS,
+                lambda own, number: _slots(own, type, address, group, number),
+                MOST,
+            )
+        members = (count, shown) if shown is not None and shown.slot >= 0 else (count,)
+        return Value(name, type.bare(), count.slot, members=members)
+
+
+def _slots(fetcher: Fetcher, type: GoMap, address: Fetch, group: Fetch, number: int) -> Value:
+    """The states of the slots, and what is 0 where they are there, with the first slots."""
+    parts = [fetcher.take("", STATES, replace(integer(group, STATES), optional=True))]
+    if type.large >= 0:
+        parts.append(fetcher.take("", STATES, integer(moved(address, type.large), STATES)))
+    least = min(part.slot for part in parts)
+    head = Value("", Opaque(""), least, members=tuple(parts))
+    slots = [_slot(fetcher, type, group, n) for n in range(number)]
+    return Value("", Opaque(""), least, members=(head, *slots))
+
+
+def _slot(fetcher: Fetcher, type: GoMap, group: Fetch, number: int) -> Value:
+    parts = [
+        fetcher.in_memory("", type.key, moved(group, type.key_at + number * type.key_step), 0),
+        fetcher.in_memory(
+            "", type.value, moved(group, type.value_at + number * type.value_step), 0
+        ),
+    ]
+    return Value("", Opaque(""), min(part.slot for part in parts), members=tuple(parts))
