@@ -25,7 +25,7 @@ from lbtrace.expressions.operands import (
     number_in,
 )
 from lbtrace.expressions.tree import ExpressionError, Sum
-from lbtrace.expressions.unsuited import refuse_declared
+from lbtrace.expressions.unsuited import refuse_declared, refuse_handle
 from lbtrace.model import Fetch, Type
 
 
@@ -41,6 +41,7 @@ def add(node: Sum, left: Located, right: Located, scope: Scope) -> Located:
     for each in (left, right):
         if isinstance(each, Operand):  # how far one more leads is else not known
             refuse_declared(each.at, each.type)
+            refuse_handle(each.at, each.type)
     sign = -1 if node.taken else 1
     match left, right:
         case (Pseudo(at=at, name=name), _) | (_, Pseudo(at=at, name=name)):

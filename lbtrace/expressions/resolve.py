@@ -59,6 +59,7 @@ from lbtrace.expressions.unsuited import (
     no_members,
     no_such_cast,
     refuse_declared,
+    refuse_handle,
 )
 from lbtrace.model import LONG, Fetch, Member, Type
 from lbtrace.recognize.wide_text import is_wide
@@ -334,6 +335,8 @@ def _dereference(node: Dereference, inner: Operand) -> Operand:
     if element is not None:
         return part_of(node.at, inner, element)
     refuse_declared(node.at, inner.type)
+    if node.subscript:
+        refuse_handle(node.at, inner.type)
     if not inner.type.is_address:
         name = written(node.inner)
         raise no_elements(node.at, inner.type, node.index, name, subscript=node.subscript)

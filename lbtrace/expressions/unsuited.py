@@ -89,6 +89,13 @@ def no_elements(at: int, type: Type, index: int, name: str, *, subscript: bool) 
     return ExpressionError(at, f"this is {whole}: {allowed}", how_to_compare(type, name))
 
 
+def refuse_handle(at: int, type: Type) -> None:
+    """Raise `ExpressionError` for a map or a channel of Go whose address is computed with."""
+    if type.is_handle():
+        what = f"this is {type.name}: its elements cannot be named"
+        raise ExpressionError(at, what, "the value itself shows the first; .len is their number")
+
+
 def no_members(at: int, type: Type, name: str) -> ExpressionError:
     """Return what is wrong where a member is named of a value of ``type`` that has none."""
     what = f"this is {type.name or 'a value'}, which has no members"

@@ -195,6 +195,11 @@ class Type:
         is short, as in libc++; None of other values."""
         return None
 
+    def is_handle(self) -> bool:
+        """Return whether it is an address to which no other may be added: what lies there is the
+        language's own."""
+        return False
+
     def is_alias(self) -> bool:
         """Return whether it is a reference: another name of the value that it leads to."""
         return False

@@ -212,6 +212,9 @@ class Pointer(NumberType, Struct, frozen=True, tag="pointer"):
     is_address = True
     is_composed_alike = True
 
+    def is_handle(self) -> bool:
+        return self.reference
+
     def is_alias(self) -> bool:
         return self.single
 

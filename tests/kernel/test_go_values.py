@@ -414,6 +414,9 @@ def test_expressions_and_filters(
     assert done.returncode == 0, done.stderr
     (call,) = (r for r in map(json.loads, output.read_text().splitlines()) if r["type"] == "call")
     assert [a["value"] for a in call["args"]] == ["abc", 42, -7]
+    for inside in "m[1]", "*(m + 1)":  # of a map, which is no array
+        done = lbtrace("attach", "--func", "main.maps", "--arg", inside, "--", kinds)
+        assert "this is map[string]int: its elements cannot be named" in done.stderr
 
 
 @pytest.mark.parametrize("version", VERSIONS)
