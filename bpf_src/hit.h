@@ -207,8 +207,8 @@ static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u
 		at.bits |= LBT_NAMED;
 	if (kind != LBT_CLOSE || config.deferred)
 		resolve_inner_tid(&at);
-	if (config.shows_left && config.relays && spec->jumps == LBT_UNCOMPARED)
-		leave_call(&at, false);
+	if (config.nesting && config.relays && kind == LBT_CLOSE && spec->jumps)
+		jump_from(&at, spec->jumps == LBT_UNCOMPARED);
 	if (config.relays && kind == LBT_CLOSE && spec->jumps && !jump_on(&at, spec))
 		return true;
 	if (config.within && config.aggregating && spec->action == LBT_SEND)

@@ -34,7 +34,7 @@ static long turn(__u64 number, struct leaving *l)
 {
 	struct lbt_open_call *call;
 	struct lbt_call_key key;
-	struct lbt_innermost around;
+	struct lbt_innermost around = {};
 
 	if (!l->call.frame || l->call.frame > l->landing)
 		return 1;

@@ -17,6 +17,7 @@ struct lbt_nesting_lane {
 struct lbt_innermost {
 	__u64 frame;
 	__u64 probe;
+	__u64 jumped; /* what is called there next returns in its place */
 };
 
 struct {
@@ -81,7 +82,7 @@ static __noinline void pass_left(const struct hit *at, bool opens)
 		/* Go's frames are negative distances, which sort as well */
 		if (!innermost->frame || innermost->frame > at->frame)
 			return;
-		if (innermost->frame == at->frame && !opens)
+		if (innermost->frame == at->frame && (!opens || innermost->jumped))
 			return;
 		if (innermost->frame == at->frame && config.hooked && innermost->probe != at->entry)
 			break; /* it may have jumped here, and will return as well */
@@ -95,6 +96,7 @@ static __noinline void pass_left(const struct hit *at, bool opens)
 			increment(LBT_LEFT_UNCOMPARED);
 		innermost->frame = key.frame = left->around_frame;
 		innermost->probe = key.probe = left->around_probe;
+		innermost->jumped = 0;
 		pass_on(&key, inner);
 	}
 	innermost->frame = LBT_UNKNOWN_AROUND;
@@ -126,6 +128,7 @@ static __noinline void enter_call(const struct hit *at)
 	call->around_probe = innermost->probe;
 	innermost->frame = at->frame;
 	innermost->probe = at->entry;
+	innermost->jumped = 0;
 }
 
 static __noinline void note_unsure(const struct hit *at)
@@ -143,6 +146,30 @@ static __noinline void note_unsure(const struct hit *at)
 }
 
 /*
+ * The innermost call, which the one that `around` is the key of has jumped to, returns with that one,
+ * but the kernel comes to its probe last: takes it from between the two. Returns how long it took, 0
+ * where it is another call.
+ */
+static __noinline __u64 take_from_between(const struct hit *at, const struct lbt_innermost *innermost,
+					  const struct lbt_open_call *around)
+{
+	struct lbt_call_key key = key_of(at, innermost->probe), outer = key_of(at, around->around_probe);
+	struct lbt_open_call *call = bpf_map_lookup_elem(&open_calls, &key), *outermost;
+	__u64 took;
+
+	if (!call || innermost->frame != at->frame || call->around_frame != at->frame ||
+	    call->around_probe != at->entry || config.filtered)
+		return 0;
+	took = at->time - call->time;
+	call->around_frame = outer.frame = around->around_frame;
+	call->around_probe = around->around_probe;
+	outermost = bpf_map_lookup_elem(&open_calls, &outer);
+	if (outermost)
+		outermost->inner -= took; /* it will be added, and the other call's time holds it */
+	return took;
+}
+
+/*
  * It returns, and counts or not: conditions may leave it out. Returns how long the timed calls inside
  * of it took.
  */
@@ -151,19 +178,24 @@ static __noinline __u64 leave_call(const struct hit *at, bool counts)
 	struct lbt_innermost *innermost = innermost_of(at);
 	struct lbt_call_key key = key_of(at, at->entry);
 	struct lbt_open_call *call = bpf_map_lookup_elem(&open_calls, &key), *around;
-	__u64 took, inner, frame;
+	__u64 took, inner, frame, between = 0;
 	bool unsure;
 
 	if (!call)
 		return 0;
 	took = at->time - call->time;
-	inner = call->inner;
 	frame = call->around_frame;
-	unsure = !innermost || frame == LBT_UNKNOWN_AROUND || inner > took ||
-		 innermost->frame != at->frame || innermost->probe != at->entry;
-	if (innermost) {
+	unsure = !innermost || frame == LBT_UNKNOWN_AROUND;
+	if (innermost && (innermost->frame != at->frame || innermost->probe != at->entry)) {
+		between = take_from_between(at, innermost, call);
+		unsure |= !between;
+	}
+	inner = call->inner + between;
+	unsure |= inner > took;
+	if (innermost && !between) {
 		innermost->frame = frame == LBT_UNKNOWN_AROUND ? 0 : frame;
 		innermost->probe = call->around_probe;
+		innermost->jumped = 0;
 	}
 	if (!frame && at->goroutine)
 		forget_lane(at); /* there are many, each short */
@@ -180,6 +212,21 @@ static __noinline __u64 leave_call(const struct hit *at, bool counts)
 		return inner;
 	note_unsure(at);
 	return 0;
+}
+
+/* A call jumps to what returns in its place: where nothing sees that return, it is over. */
+static __noinline void jump_from(const struct hit *at, bool is_over)
+{
+	struct lbt_innermost *innermost;
+
+	pass_left(at, false);
+	if (is_over) {
+		leave_call(at, false);
+		return;
+	}
+	innermost = innermost_of(at);
+	if (innermost && innermost->frame == at->frame && innermost->probe == at->entry)
+		innermost->jumped = 1;
 }
 
 /* A call begins, if conditions let it, or one that is remembered returns: as `leave_call`. */

@@ -68,7 +68,7 @@ class Rows(Sink):
         for _, table, found in self._held:
             rows = seen(table, found, self.view)
             fit = rows[: min(self.layout.top or room, max(room - len(made) - 1, 0))]
-            sizes = [1 + len(table.drawn(row)) for row in fit]
+            sizes = [1 + len(table.drawn(row)) + len(table.picture(row)) for row in fit]
             drawn = not table.keyed or sum(sizes) < room - len(made)
             if not table.keyed:
                 ends = [*accumulate(sizes)]

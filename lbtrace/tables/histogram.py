@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from lbtrace.model import Aggregate, Plan
 from lbtrace.model.wire_limits import BUCKET_BITS, NO_BUCKET, SLOT_DURATION
 from lbtrace.tables.keys import OfKey, by_key, in_order
-from lbtrace.tables.table import WORD, Table, to_signed
+from lbtrace.tables.table import PICTURED, WORD, Table, to_signed
 from lbtrace.text import duration
 
 ERROR = 1 / (1 << BUCKET_BITS)
@@ -173,7 +173,7 @@ def _number(number: int, unit: str) -> str:
     return duration(number) if unit else str(number)
 
 
-def _draw(row: Histogram) -> Iterator[str]:
+def _picture(row: Histogram) -> Iterator[str]:
     """A line for each power of two, if there are several."""
     bars = row.bars if len(row.bars) > 1 else ()
     most = max((bar.count for bar in bars), default=0)
@@ -183,10 +183,13 @@ def _draw(row: Histogram) -> Iterator[str]:
     for bar, text in zip(bars, ranges, strict=True):
         length = ceil(bar.count * BAR / most)
         yield f"    {text:>{width}}  {bar.count:>{numbers}}  {'█' * length}".rstrip()
-    if row.unread:
-        yield f"    not read: {row.unread}"
-    if row.unit and not row.by and row.self_time is None:
-        yield "    self time is not known: of some calls it is not known inside of which they are"
+
+
+def _notes(rows: Sequence[Histogram]) -> Iterator[str]:
+    if any(row.unit and not row.by and row.self_time is None for row in rows):
+        yield "SELF is not known: of some calls it is not known inside of which they are"
+    if len(rows) > PICTURED and any(len(row.bars) > 1 for row in rows):
+        yield f"--top {PICTURED} also draws how each is distributed"
 
 
 TABLE = Table(
@@ -196,6 +199,8 @@ TABLE = Table(
     cells=_cells,
     ranks=_ranks,
     order="TOTAL",
-    drawn=lambda row: [*_draw(row)],
+    drawn=lambda row: [f"    not read: {row.unread}"] if row.unread else [],
+    picture=lambda row: [*_picture(row)],
+    notes=lambda rows: [*_notes(rows)],
     takes_value=True,
 )

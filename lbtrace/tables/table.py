@@ -16,6 +16,9 @@ _NUMERIC = frozenset(["", "-", "?", *"0123456789"])
 
 _PARTS = (bool, dict, list)
 
+PICTURED = 5
+"""Rows that a table has at most where pictures are drawn below each."""
+
 WORD = (1 << 64) - 1
 """What is aggregated are numbers of 64 bits."""
 
@@ -52,7 +55,8 @@ class Table(Struct, frozen=True):
     ``rows`` makes the rows, msgspec structs of type ``row``, of all that the probes of the action
     have aggregated (`lbtrace.tables.keys.by_key`). Their fields are those of the JSON records,
     whose type is the action's name. As text each has ``cells``, under a ``heading``, then what is
-    of its key, and lines below if they are ``drawn``. ``ranks`` are what they can be sorted by, one
+    of its key, and lines below if they are ``drawn``, then, in a table of few rows, those of a
+    ``picture``. Below the whole are ``notes`` on it. ``ranks`` are what they can be sorted by, one
     for each cell (the cells themselves where it is None), and ``order`` is the column by which they
     are. An action that ``takes_value`` gets it by
     ``arg``: an argument, ``retval`` or ``duration``; where that is None, it may do without. Where
@@ -70,6 +74,8 @@ class Table(Struct, frozen=True):
     ranks: Callable[[Any], tuple[Any, ...]] | None = None
     order: str = "COUNT"
     drawn: Callable[[Any], Sequence[str]] = lambda _: ()
+    picture: Callable[[Any], Sequence[str]] = lambda _: ()
+    notes: Callable[[Sequence[Any]], Sequence[str]] = lambda _: ()
     takes_value: bool | None = False
     takes_frames: bool = False
     keyed: bool = True
@@ -164,8 +170,8 @@ def lines(
     table: Table, rows: Sequence[Any], view: View = PLAIN, *, drawn: bool = True
 ) -> Iterator[str]:
     """Yield a table as text, fit for a terminal: numbers are aligned to the right. Columns that
-    have nothing in any row are left out, but for those of the key, and what is drawn below rows
-    unless it is to be ``drawn``. The column by which a view has sorted them is marked."""
+    have nothing in any row are left out, but for those of the key, and what is below rows unless
+    it is to be ``drawn``. The column by which a view has sorted them is marked."""
     named = mark(headings(table, rows), view)
     columns: list[tuple[str, ...]] = [()] * len(named)
     used = [True] * len(named)
@@ -184,3 +190,7 @@ def lines(
         yield line
         if number and drawn:
             yield from table.drawn(rows[number - 1])
+            if len(rows) <= PICTURED:
+                yield from table.picture(rows[number - 1])
+    if drawn:
+        yield from table.notes(rows)
