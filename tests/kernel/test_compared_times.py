@@ -139,7 +139,7 @@ def test_lengths_of_wide_strings(lbtrace: Lbtrace, compiled: Compiled) -> None:
     program = compiled("times", ["g++", "-O1", "-g", "-std=c++17"], CPP)
     asked = ("--arg", "len(w)", "--arg", "u.size()", "--arg", "str(w)", "--quiet")
     done = lbtrace("attach", "--func", "wide", *asked, "--where", "len(w) > 3", "--", program)
-    shown = re.findall(r'wide\(len\(w\)=(\d+), u.size=(\d+), "(wide|x{64})', done.stdout)
+    shown = re.findall(r'wide\(len\(w\)=(\d+), u.size=(\d+), str\(w\)="(wide|x{64})', done.stdout)
     said = re.findall(r"^(\d+) (\d+)$", done.stdout, re.MULTILINE)
     assert [(w, u) for w, u, _ in shown] == said
     assert len(said) == 2
