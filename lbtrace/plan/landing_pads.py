@@ -39,8 +39,8 @@ that of `RUST_CATCH` may not be."""
 THROWING = Wanted(("__cxa_throw", "__cxa_begin_catch", "_Unwind_Resume", "rust_begin_unwind"))
 """What functions call that throw exceptions or panics, or clean up after them."""
 
-LLVM_THROWS = Wanted(("__cxa_rethrow_primary_exception",))
-"""What throws exceptions once more in static programs with libc++abi."""
+LLVM_THROWS = "__cxa_rethrow_primary_exception"
+"""What throws exceptions once more in programs that hold libc++abi."""
 
 WANTED = Wanted((*TWICE, CATCH), ("_R*9panicking", "_ZN3std9panicking"))
 """Symbols that may have such names."""
@@ -83,7 +83,8 @@ def _fetches(image: Image, table: Symbols, *, rust: bool) -> Callable[[str], tup
     if rust:
         return panics.fetches
     llvm = any(name.startswith("libc++") for name in image.once(Dynamic).needed)
-    llvm = llvm or any(table.functions.wanted(LLVM_THROWS))
+    found = table.functions.wanted(Wanted((LLVM_THROWS,)))
+    llvm = llvm or any(LLVM_THROWS in (f.name, *f.aliases) for f in found)
     return partial(exceptions.fetches, primary=exceptions.LLVM if llvm else exceptions.GNU)
 
 
