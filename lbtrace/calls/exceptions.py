@@ -2,8 +2,8 @@
 
 Sources: Itanium C++ ABI, exception handling, 2.2.1 (``__cxa_exception``, which lies before the
 ``_Unwind_Exception``), and 2.9.5 of the ABI (``__si_class_type_info``, ``__vmi_class_type_info``);
-libstdc++'s ``unwind-cxx.h``; its and libc++'s ``std::runtime_error`` and ``logic_error``, whose
-text is at the address after the virtual table's.
+libstdc++'s ``unwind-cxx.h``, libc++abi's ``cxa_exception.h``; the ``std::runtime_error`` and
+``logic_error`` of libstdc++ and libc++, whose text is at the address after the virtual table's.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from lbtrace.elf.demangle import demangled
 from lbtrace.model import Datum, Event, Fetch
 from lbtrace.values import thrown
 
-CLASSES = (b"GNUCC++\0", b"GNUCC++\1", b"CLNGC++\0")
-"""Of exceptions of C++ by libstdc++, also those that ``rethrow_exception`` throws once more, and by
-libc++abi. The last bit of the number is set of those that are thrown once more."""
+CLASSES = {b"GNUCC++": -80, b"CLNGC++": -88}
+"""Of exceptions of C++ by libstdc++ and libc++abi, but for the last byte: that is 1 of those that
+``rethrow_exception`` throws once more, else 0. And where the address of the first one's object is
+then, from the ``_Unwind_Exception`` on."""
+
+GNU, LLVM = CLASSES.values()
 
 TYPE, OBJECT = -80, 32
-"""Where the address of its ``type_info`` is, and the exception itself, from the
-``_Unwind_Exception`` on. Where it is thrown once more, the address of the first one's object is in
-the place of the former."""
+"""Where the address of its ``type_info`` is, and the exception itself."""
 
 NAME, BASE, WHAT = 8, 16, 8
 """In a ``type_info`` the addresses of the name and of the only base's; the text of an exception."""
@@ -50,8 +51,9 @@ with texts."""
 Reader: TypeAlias = Callable[[Event, Blob], Datum]
 
 
-def fetches(register: str) -> tuple[Fetch, ...]:
-    """Return what is fetched where ``register`` holds the address of the exception."""
+def fetches(register: str, primary: int = GNU) -> tuple[Fetch, ...]:
+    """Return what is fetched where ``register`` holds the address of the exception, and ``primary``
+    is where the first one's is."""
 
     def integer(offset: int, bits: int = 0) -> Fetch:
         place = Fetch(register=register, offset=offset, bit_size=bits)
@@ -75,7 +77,7 @@ def fetches(register: str) -> tuple[Fetch, ...]:
         return string(inside(TYPE - OBJECT, *derefs, NAME, 0))
 
     return (
-        *(integer(0), integer(0, 1), integer(TYPE), other, chosen, thrown, word(BASE)),
+        *(integer(0), integer(0, 1), integer(primary), other, chosen, thrown, word(BASE)),
         *(replace(word(at), bit_offset=8, bit_size=56, signed=True) for _, at in BASES),
         *(name(), name(BASE), name(BASE, BASE), *(name(at) for at, _ in BASES)),
         string(inside(WHAT, 0)),
@@ -94,7 +96,9 @@ def reader(fetched: tuple[Fetch, ...]) -> Reader:
 
     def read(event: Event, blob: Blob) -> Datum:
         found = collect(event, blob)
-        if found.faults & 1 or found.words[0].to_bytes(8, "big") not in CLASSES:
+        thrower, again = divmod(found.words[0], 1 << 8)
+        place = CLASSES.get(thrower.to_bytes(7, "big"))
+        if found.faults & 1 or place is None or (again and place != fetched[2].offset):
             return None
         own, only, *names, what, what_of_second = range(WHOLE, len(fetched))
         above, first, second = names

@@ -33,6 +33,9 @@ DF_1_NODEFLIB, DF_SYMBOLIC, DF_TEXTREL = 0x800, 2, 4
 
 SHT_RELA = 4
 
+MUSL, MUSL_LOADER = "libc.musl-any.so.1", "__dls3"
+"""A name like that of Alpine's musl, and what only musl exports (ldso/dynlink.c)."""
+
 SYMBOLS = 1 << 22
 """Symbols that are read, at most."""
 
@@ -67,6 +70,12 @@ class Dynamic:
     def soname(self) -> str:
         """The name by which others need this library, or ``""``."""
         return next(iter(self._texts(DT_SONAME)), "")
+
+    @cached_property
+    def library(self) -> str:
+        """The name by which a library is known: the former; for musl, which may lack it, one like
+        Alpine's."""
+        return self.soname or (MUSL if self.defined(MUSL_LOADER) else "")
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -168,6 +177,12 @@ class Dynamic:
     def bound(self, symbol: int) -> tuple[str, int]:
         """Return the name of a symbol, and where the file itself defines it, or 0."""
         return self._symbols.name(symbol), self._symbols.address(symbol)
+
+    def defined(self, name: str) -> int:
+        """Return where the file itself defines the dynamic symbol ``name``, or 0."""
+        symbols = self._symbols
+        found = (symbols.address(at) for at in symbols.named(name) if not symbols.is_undefined(at))
+        return next(found, 0)
 
     @cached_property
     def patches(self) -> tuple[int, ...]:

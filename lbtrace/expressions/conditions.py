@@ -7,9 +7,7 @@ from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from lbtrace.abi.locations import WORD
 from lbtrace.expressions.arithmetic import converted, number_of, together
-from lbtrace.expressions.constants import text_for_constant
 from lbtrace.expressions.conversions import (
     TYPES,
     UNSIGNED,
@@ -33,13 +31,17 @@ from lbtrace.expressions.operands import (
     number_in,
 )
 from lbtrace.expressions.own_values import part_of
-from lbtrace.expressions.refusals import refuse_decimals, refuse_prefix, refuse_time
+from lbtrace.expressions.refusals import (
+    explain_no_text,
+    refuse_decimals,
+    refuse_prefix,
+    refuse_time,
+)
 from lbtrace.expressions.resolve import compute_both
-from lbtrace.expressions.tree import Comparison, ExpressionError, Operator, written
+from lbtrace.expressions.tree import SWAPPED, Comparison, ExpressionError, Operator, written
 from lbtrace.expressions.unsuited import (
     no_text,
     no_unit,
-    number_for_text,
     refuse_declared,
     where_decimals_are,
 )
@@ -63,8 +65,6 @@ PSEUDO_TYPES: dict[str, Type] = {
 
 MOMENTS: dict[str, Moment] = {"duration": "return", "from_program": "entry"}
 """When the kernel knows them, if not at both."""
-
-SWAPPED: dict[Operator, Operator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 OF_TEXT = frozenset({"==", "!=", "startswith", "lacks"})
 
@@ -97,6 +97,8 @@ class Comparer:
                     "a value of the function is compared with a number or text",
                     "name one: n == 1",
                 )
+            case Operand() as one, Operand() as other if _are_times(one, other):
+                return self._of_times(comparison.at, operator, one, other)
             case Operand() as one, Operand() as other:
                 moment, condition = self._relation(comparison.at, operator, one, other)
             case (Pseudo(at=at), Operand()) | (_, Pseudo(at=at)):
@@ -168,6 +170,23 @@ class Comparer:
             for group in times.compare(operator, parts, constant)
         ]
         return operand.moment, made
+
+    def _of_times(
+        self, at: int, operator: Operator, left: Operand, right: Operand
+    ) -> tuple[Moment, Groups]:
+        """The comparison of two spans of time."""
+        from lbtrace.expressions import times
+
+        moment = together(at, left, right)
+        return moment, [
+            [
+                self._of_number(test, one, other, "")[1]
+                if isinstance(other, Constant)
+                else self._relation(at, test, one, other)[1]
+                for test, one, other in group
+            ]
+            for group in times.relate(at, operator, left, right, self._scope)
+        ]
 
     def _of_pseudo(
         self, operator: Operator, pseudo: Pseudo, constant: Constant
@@ -305,12 +324,18 @@ class Comparer:
         elif is_string(operand):
             slot = fetcher.value("", operand.type, operand.place).slot
         else:
-            raise _explain_no_text(operand, operator, text.decode(errors="replace"), at, name)
+            raise explain_no_text(operand, operator, text.decode(errors="replace"), at, name)
         if slot < 0:
             raise ExpressionError(operand.at, "too many values for one probe", "compare fewer")
         if b"\0" in text and fetcher.fetches[slot].read == "string":
             raise ExpressionError(at, "this text ends before its NUL", "take buf() for bytes")
         return slot
+
+
+def _are_times(one: Operand, other: Operand) -> bool:
+    """Whether two values are compared as spans of time; those of Go are numbers as well."""
+    types = (one.type, other.type)
+    return all(t.time_parts() for t in types) and not all(t.computes for t in types)
 
 
 def _is_timed(operand: Operand, constant: Constant) -> bool:
@@ -345,26 +370,6 @@ def _name_of_value(comparison: Comparison) -> str:
     """What is compared with a constant, as one writes it; empty where it is computed."""
     sides = comparison.left, comparison.right
     return next((name for side in sides if (name := written(side))), "")
-
-
-def _explain_no_text(
-    operand: Operand, operator: Operator, text: str, at: int, value: str
-) -> ExpressionError:
-    """Why a ``value``, so written, is not compared with ``text``, which stands ``at`` a
-    character."""
-    type, name = operand.type, operand.type.name or "the value"
-    equality = operator in ("==", "!=")
-    if type.constants():
-        return text_for_constant(at, text, type, equality=equality)
-    refuse_declared(operand.at, type)
-    if not type.computes or type.is_real or type.is_address:
-        return no_text(operand.at, type, value)
-    whole = operand.type.size == WORD and not operand.bits[1]
-    hint = number_for_text(type, text) if equality else ""
-    if not hint and whole:
-        hint = "write str() around it, if it is an address"
-    hint = hint or "compare it with a number: n == 1"
-    return ExpressionError(at, f"this is text, and {name} is a number", hint)
 
 
 def _moment_of(located: Located) -> Moment:

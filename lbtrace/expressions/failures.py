@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from lbtrace.errors import UsageError, option
-from lbtrace.expressions.tree import Comparison, Field, Name, Number, Test
+from lbtrace.expressions.tree import Comparison, Field, Junction, Name, Number, Test
 from lbtrace.model import UNKNOWN, Type
+from lbtrace.values.outcome import MOST
 from lbtrace.values.pointer import NIL
 
 RETURNED = Name(0, "retval")
 GO_ERROR = "error"
+HANDLERS = ("__sighandler_t", "sighandler_t")
+"""Types of glibc of which null is no error, but ``SIG_DFL``."""
+
 RUST_ERROR, RUST_VALUE = "Err", "Ok"
 
 
 def failed(result: Type | None, *, throws: bool) -> Test | None:
     """Return the condition that a call has failed: errors of Go are not nil, results of Rust are
-    ``Err``, pointers null, numbers with a sign negative. None where a ``result`` tells of no error,
+    ``Err``, pointers null or the number of an error, as ``MAP_FAILED`` is, numbers with a sign
+    negative. None where a ``result`` tells of no error,
     and only exceptions do, which functions of the file ``throws``. Raises `UsageError` where
     nothing tells.
     """
@@ -57,11 +62,13 @@ def _of_errors(result: Type) -> Test | None:
 
 
 def _of_numbers(result: Type) -> Test | None:
-    """That it is null, or negative."""
+    """That it is null, negative, or an address that is the number of an error."""
     if result == UNKNOWN or not (result.is_known and result.computes):
         return None
     if result.is_address and not result.is_alias():
-        return Comparison(0, "==", RETURNED, Number(0, 0))
+        numbered = Comparison(0, ">=", RETURNED, Number(0, (1 << 64) - MOST))
+        null = Comparison(0, "==", RETURNED, Number(0, 0))
+        return numbered if result.name in HANDLERS else Junction("or", (null, numbered))
     other = result.is_address or result.is_truth or result.is_char() or result.constants()
     if result.signed and not other:
         return Comparison(0, "<", RETURNED, Number(0, 0))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from lbtrace.expressions.operands import Constant
+from lbtrace.abi.locations import WORD
+from lbtrace.expressions.constants import text_for_constant
+from lbtrace.expressions.operands import Constant, Operand
 from lbtrace.expressions.tree import ExpressionError, Operator
+from lbtrace.expressions.unsuited import no_text, number_for_text, refuse_declared
 
 
 def refuse_prefix(operator: Operator, constant: Constant) -> None:
@@ -29,3 +32,23 @@ def refuse_decimals(constant: Constant, name: str, hint: str = "") -> None:
         hint = hint or whole
         what = f"{name or 'this'} has no decimals"
         raise ExpressionError(constant.at, what, hint)
+
+
+def explain_no_text(
+    operand: Operand, operator: Operator, text: str, at: int, value: str
+) -> ExpressionError:
+    """Return why a ``value``, so written, is not compared with ``text``, which stands ``at`` a
+    character."""
+    type, name = operand.type, operand.type.name or "the value"
+    equality = operator in ("==", "!=")
+    if type.constants():
+        return text_for_constant(at, text, type, equality=equality)
+    refuse_declared(operand.at, type)
+    if not type.computes or type.is_real or type.is_address:
+        return no_text(operand.at, type, value)
+    whole = operand.type.size == WORD and not operand.bits[1]
+    hint = number_for_text(type, text) if equality else ""
+    if not hint and whole:
+        hint = "write str() around it, if it is an address"
+    hint = hint or "compare it with a number: n == 1"
+    return ExpressionError(at, f"this is text, and {name} is a number", hint)

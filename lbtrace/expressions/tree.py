@@ -137,6 +137,10 @@ Operator: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">=", "startswith", "l
 """``lacks`` is what ``not … startswith …`` becomes."""
 
 
+SWAPPED: dict[Operator, Operator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+"""What holds where both sides change places."""
+
+
 class Comparison(Struct, frozen=True):
     """Two values compared; as the ``contrary`` of another comparison it holds wherever that does
     not."""

@@ -57,7 +57,7 @@ class Table(Struct, frozen=True):
 def prototypes(image: Image, functions: Iterable[Function], machine: str) -> dict[int, Prototype]:
     """Return the prototypes of those of ``functions`` of a file that are public functions of the C
     library, by their addresses; none where the file is no such library."""
-    if not NAMES.fullmatch(image.once(Dynamic).soname):
+    if not NAMES.fullmatch(image.once(Dynamic).library):
         return {}
     table = _read_table(machine)
     found = {}
@@ -75,7 +75,7 @@ def name_constants(
 ) -> None:
     """Give names to the constants that wrappers of system calls take: headers of C have them as
     macros, which debug information does not know."""
-    if not NAMES.fullmatch(image.once(Dynamic).soname):
+    if not NAMES.fullmatch(image.once(Dynamic).library):
         return
     table = read_table(machine)
     for function in functions:

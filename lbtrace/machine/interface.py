@@ -210,6 +210,10 @@ class Linking(Protocol):
     def CACHE_FLAGS(self) -> int:
         """The flags of libraries for the machine in ``/etc/ld.so.cache``."""
 
+    def thread_place(self, code: bytes) -> int | None:
+        """Return how far from the thread pointer the address lies that a function returns which
+        begins with ``code`` and does nothing else; None of other functions."""
+
     def thread_block(self, size: int, alignment: int) -> int:
         """Return where a program's own thread-local storage is, from the thread pointer on."""
 

@@ -15,10 +15,14 @@ from msgspec.structs import replace
 from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import Image
 from lbtrace.fetch.call_values import CallValues
+from lbtrace.machine import Machine
 from lbtrace.model import Fetch, Function, Value
 from lbtrace.model.wire_limits import FETCHES, KEPT
 from lbtrace.plan.filled_buffers import CORE, INT
 from lbtrace.values.failing import ERROR, Failing
+
+LOCATION, CODE = "__errno_location", 32
+"""The function that returns where ``errno`` is, and bytes of its code, at most."""
 
 FAILURES = {
     name: failure
@@ -112,9 +116,10 @@ def with_errno(image: Image, function: Function, values: CallValues) -> CallValu
     places = image.once(_place)
     if not places or len(values.result_fetches) + len(places) > FETCHES:
         return values
-    word, number = places
-    number = replace(number, plus=len(values.result_fetches))
-    fetches = (*values.result_fetches, word, number)
+    *words, number = places
+    if words:
+        number = replace(number, plus=len(values.result_fetches))
+    fetches = (*values.result_fetches, *words, number)
     errno = Value(ERROR, INT, len(fetches) - 1)
     type = Failing(result.type.name, result.type.size, failure)
     made = replace(result, type=type, members=(replace(result, name=""), errno))
@@ -123,9 +128,12 @@ def with_errno(image: Image, function: Function, values: CallValues) -> CallValu
 
 def _place(image: Image) -> tuple[Fetch, ...]:
     """What fetches ``errno`` of the thread: how far from the thread pointer it lies, which the
-    loader wrote into a word of the file, and the number there."""
-    slot = image.once(Dynamic).thread_slot(ERROR)
-    if not slot:
-        return ()
-    word = Fetch(base="file", offset=slot, read="integer", optional=True)
-    return (word, Fetch(base="thread", read="integer", size=4, signed=True, optional=True))
+    loader of glibc wrote into a word of the file, and the number there; of musl that alone."""
+    dynamic = image.once(Dynamic)
+    number = Fetch(base="thread", read="integer", size=4, signed=True, optional=True)
+    if slot := dynamic.thread_slot(ERROR):
+        return (Fetch(base="file", offset=slot, read="integer", optional=True), number)
+    function = dynamic.defined(LOCATION)
+    code = image.code(function, CODE) if function else b""
+    place = Machine(image.machine).linking.thread_place(code)
+    return () if place is None else (replace(number, offset=place),)

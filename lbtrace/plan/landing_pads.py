@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 
 from msgspec.structs import replace
 
+from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import Image
 from lbtrace.elf.plt import Stubs
 from lbtrace.elf.symbol_table import Wanted
@@ -37,6 +39,9 @@ that of `RUST_CATCH` may not be."""
 THROWING = Wanted(("__cxa_throw", "__cxa_begin_catch", "_Unwind_Resume", "rust_begin_unwind"))
 """What functions call that throw exceptions or panics, or clean up after them."""
 
+LLVM_THROWS = "__cxa_rethrow_primary_exception"
+"""What throws exceptions once more in programs that hold libc++abi."""
+
 WANTED = Wanted((*TWICE, CATCH), ("_R*9panicking", "_ZN3std9panicking"))
 """Symbols that may have such names."""
 
@@ -54,7 +59,7 @@ def plan_probes(
     catch exceptions, or call setjmp; they are ``telling`` if they fetch the exception."""
     twice, catches, rust = _called(table, stubs)
     telling = telling and bool(catches)
-    fetches = _fetches(rust) if telling else lambda register: ()
+    fetches = _fetches(image, table, rust=rust) if telling else lambda register: ()
     kernel = sites.machine.kernel
     at_pad, at_catch = kernel.PLAIN_RESULTS[0], kernel.PLAIN_ARGUMENTS[0]
     # Each where it is found: the code of a function is followed once for its calls and their sites.
@@ -71,11 +76,16 @@ def plan_probes(
             yield _probe(catch, fetches(at_catch))
 
 
-def _fetches(rust: bool) -> Callable[[str], tuple[Fetch, ...]]:
+def _fetches(image: Image, table: Symbols, *, rust: bool) -> Callable[[str], tuple[Fetch, ...]]:
     """What fetches an exception, or a panic, from where a register leads."""
     from lbtrace.calls import exceptions, panics  # imported here because few plans tell of them
 
-    return panics.fetches if rust else exceptions.fetches
+    if rust:
+        return panics.fetches
+    llvm = any(name.startswith("libc++") for name in image.once(Dynamic).needed)
+    found = table.functions.wanted(Wanted((LLVM_THROWS,)))
+    llvm = llvm or any(LLVM_THROWS in (f.name, *f.aliases) for f in found)
+    return partial(exceptions.fetches, primary=exceptions.LLVM if llvm else exceptions.GNU)
 
 
 def throws(table: Symbols, stubs: Stubs) -> bool:

@@ -86,7 +86,7 @@ def find_maker(images: Sequence[Image], selection: Selection) -> str:
 
 def _maker_among(images: Sequence[Image], paths: Iterable[str]) -> str:
     for image in images:
-        if not SYSTEM.match(image.once(Dynamic).soname) and any(_own(image)):
+        if not SYSTEM.match(image.once(Dynamic).library) and any(_own(image)):
             return image.path
     return next((path for path in paths if _names_maker(path, identity_of(path))), "")
 
@@ -155,7 +155,7 @@ def _names_maker(path: str, _identity: object) -> bool:
     except BinaryError:
         return False
     names = dynamic.names_ending(_ENDING)
-    return not MAKERS.isdisjoint(names) and not SYSTEM.match(dynamic.soname)
+    return not MAKERS.isdisjoint(names) and not SYSTEM.match(dynamic.library)
 
 
 def _exchanging(paths: Iterable[str], program: str) -> list[str]:

@@ -136,7 +136,7 @@ def _read_headers(
 ) -> Collection[int]:
     """Add to the prototypes that were ``found`` what headers say of a known library. Return the
     addresses of the functions that only they declare."""
-    library = image.once(Dynamic).soname if functions else ""
+    library = image.once(Dynamic).library if functions else ""
     if not filled_buffers.KNOWN.match(library):
         return ()
     others = [f for f in functions if f.address not in found]
@@ -168,7 +168,7 @@ def _with_more(
     request = selection.request
     if selection.args == 0 or (request and (request.named or request.aggregates)):
         return values
-    library = image.once(Dynamic).soname
+    library = image.once(Dynamic).library
     if not filled_buffers.KNOWN.match(library):
         return values
     if not (request and request.errors):  # what failed has filled nothing

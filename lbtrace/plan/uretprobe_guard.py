@@ -79,7 +79,7 @@ def _names(path: str) -> dict[str, str]:
         dynamic = image.once(Dynamic)
     except BinaryError:
         return {}
-    if SYSTEM.match(dynamic.soname):
+    if SYSTEM.match(dynamic.library):
         return {}
     found = dynamic.imports.wanted(_WANTED)
     try:

@@ -57,7 +57,7 @@ def find_abilities(target: Target, process: Closure | None) -> Abilities:
         except BinaryError:
             continue  # mapped, but no code
         dynamic = image.once(Dynamic)
-        if C_LIBRARY.match(dynamic.soname):
+        if C_LIBRARY.match(dynamic.library):
             continue
         static = number == 0 and not dynamic.interpreter
         used = dynamic.imports.wanted(_WANTED)

@@ -75,9 +75,8 @@ def argument_text(argument: Argument) -> str:
     return shown_name(argument.name) + text(argument.value)
 
 
-SHOWN_NAME = re.compile(r"""(?!\d*$|str\(|buf\()([\w$.:[\]()+*&|^~/%, "'-]|->|<<|>>)+""")
-"""Names and expressions; not those of types, which bases have, nor the numbers of tuples' parts. A
-text that `str` or `buf` takes stands for itself."""
+SHOWN_NAME = re.compile(r"""(?!\d*$)([\w$.:[\]()+*&|^~/%, "'-]|->|<<|>>)+""")
+"""Names and expressions; not those of types, which bases have, nor the numbers of tuples' parts."""
 
 
 def shown_name(name: str) -> str:

@@ -135,11 +135,132 @@ def test_times_of_chrono(lbtrace: Lbtrace, compiled: Compiled, tmp_path: Path) -
         assert wrong in done.stderr
 
 
+RELATED = r"""
+#include <chrono>
+#include <climits>
+#include <cstdio>
+#include <initializer_list>
+using namespace std::chrono;
+using tenths = duration<int, std::ratio<1, 10>>;
+using thirds = duration<long, std::ratio<1, 3>>;
+#define TRACED(name, one, other) \
+    extern "C" __attribute__((noinline)) void name(one d, other o) \
+    { \
+        __int128 a = (__int128)d.count() * one::period::num * 3000000000 / one::period::den; \
+        __int128 b = (__int128)o.count() * other::period::num * 3000000000 / other::period::den; \
+        printf(#name " %d\n", a < b ? -1 : a > b); \
+    }
+TRACED(same, milliseconds, milliseconds)
+TRACED(coarse, seconds, nanoseconds)
+TRACED(fine, nanoseconds, seconds)
+TRACED(small, tenths, milliseconds)
+TRACED(odd, thirds, milliseconds)
+extern "C" __attribute__((noinline)) void real(const duration<double> &d, milliseconds o)
+{
+    printf("real %d\n", d > o);
+}
+int main()
+{
+    for (long i : {-3L, -1L, 0L, 1L, 2L, LONG_MAX, LONG_MIN})
+        for (long j : {-3000000000L, -2999999999L, -1L, 0L, 100L, 999999999L, 1000000000L,
+                       1000000001L, LONG_MAX}) {
+            same(milliseconds(i), milliseconds(j));
+            coarse(seconds(i), nanoseconds(j));
+            fine(nanoseconds(j), seconds(i));
+            small(tenths((int)i), milliseconds(j));
+            odd(thirds(i), milliseconds(j));
+            real(duration<double>(i), milliseconds(j));
+        }
+}
+"""
+
+RUST_RELATED = """\
+use std::time::Duration;
+#[inline(never)] #[no_mangle]
+fn spans(d: Duration, o: Duration) { println!("spans {}", d.cmp(&o) as i32); }
+fn main() {
+    let all = [(0, 0), (0, 1), (1, 0), (1, 999_999_999), (2, 5), (u64::MAX, 7), (u64::MAX, 8)];
+    for a in all {
+        for b in all {
+            spans(Duration::new(a.0, a.1), Duration::new(b.0, b.1));
+        }
+    }
+}
+"""
+
+GO_RELATED = """\
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+//go:noinline
+func spans(d, o time.Duration) { fmt.Println("spans", cmp.Compare(d, o)) }
+
+func main() {
+	for _, a := range []time.Duration{-1, 0, 1, time.Second} {
+		for _, b := range []time.Duration{-1, 0, 1, time.Second} {
+			spans(a, b)
+		}
+	}
+}
+"""
+
+ORDERS = {
+    "<": (-1,),
+    "<=": (-1, 0),
+    ">": (1,),
+    ">=": (0, 1),
+    "==": (0,),
+    "!=": (-1, 1),
+}
+"""What a program says of two times of which a comparison holds."""
+
+
+def check_orders(
+    lbtrace: Lbtrace, program: Path, directory: Path, function: str, prefix: str = ""
+) -> None:
+    capture = directory / f"{function}.lbt"
+    for operator, orders in ORDERS.items():
+        where, holds = f"d {operator} o", orders.__contains__
+        check(lbtrace, program, capture, prefix, function, where, holds)
+
+
+def test_times_of_chrono_compared_with_each_other(
+    lbtrace: Lbtrace, compiled: Compiled, tmp_path: Path
+) -> None:
+    program = compiled("related_times", ["g++", "-O1", "-g", "-std=c++17"], RELATED)
+    for function in ("same", "coarse", "fine", "small"):
+        check_orders(lbtrace, program, tmp_path, function)
+    for function in ("odd", "real"):
+        done = lbtrace("attach", "--func", function, "--where", "d > o", "--", program)
+        assert "are not compared with each other" in done.stderr
+
+
+def test_times_of_rust_compared_with_each_other(
+    lbtrace: Lbtrace, compiled: Compiled, tmp_path: Path
+) -> None:
+    program = compiled("related_rust", ["rustc", "-g"], RUST_RELATED)
+    check_orders(lbtrace, program, tmp_path, "spans")
+
+
+def test_times_of_go_compared_with_each_other(
+    lbtrace: Lbtrace, go: ModuleType, tmp_path: Path
+) -> None:
+    source = tmp_path / "related.go"
+    source.write_text(GO_RELATED)
+    program = go.build(go.VERSIONS[-1], source, tmp_path / "related", ())
+    check_orders(lbtrace, program, tmp_path, "spans", "main.")
+
+
 def test_lengths_of_wide_strings(lbtrace: Lbtrace, compiled: Compiled) -> None:
     program = compiled("times", ["g++", "-O1", "-g", "-std=c++17"], CPP)
     asked = ("--arg", "len(w)", "--arg", "u.size()", "--arg", "str(w)", "--quiet")
     done = lbtrace("attach", "--func", "wide", *asked, "--where", "len(w) > 3", "--", program)
-    shown = re.findall(r'wide\(len\(w\)=(\d+), u.size=(\d+), "(wide|x{64})', done.stdout)
+    shown = re.findall(r'wide\(len\(w\)=(\d+), u.size=(\d+), str\(w\)="(wide|x{64})', done.stdout)
     said = re.findall(r"^(\d+) (\d+)$", done.stdout, re.MULTILINE)
     assert [(w, u) for w, u, _ in shown] == said
     assert len(said) == 2

@@ -8,6 +8,11 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from lbtrace.machine import Machine
+from tests.debian_packages import binary_package
+
 PROGRAM = """\
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -20,6 +25,7 @@ PROGRAM = """\
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -47,6 +53,10 @@ int main()
     SAY(read, read(77, buffer, 4));
     SAY(connect, connect(s, (void *)&address, sizeof address));
     SAY(mmap, mmap(0, 0, PROT_READ, MAP_PRIVATE, -1, 0));
+    SAY(shmat, shmat(1 << 30, 0, 0));
+    SAY(sbrk, sbrk(1L << 46));
+    SAY(signal, signal(999, SIG_IGN));
+    signal(SIGUSR1, SIG_IGN);  /* which returns SIG_DFL: null, and no error */
     SAY(getcwd, getcwd(buffer, 1));
     SAY(realpath, realpath("/missing", 0));
     SAY(inet_ntop, inet_ntop(99, &address, buffer, 4));
@@ -62,11 +72,11 @@ int main()
 """
 
 CALLED = (
-    "open fopen mkdir opendir read connect mmap getcwd realpath inet_ntop kill execv rmdir unlink"
-    " getenv lseek"
+    "open fopen mkdir opendir read connect mmap shmat sbrk signal getcwd realpath inet_ntop kill"
+    " execv rmdir unlink getenv lseek"
 )
 
-KERNEL = {"mkdir", "read", "connect", "mmap", "kill", "execv", "rmdir", "unlink"}
+KERNEL = {"mkdir", "read", "connect", "mmap", "shmat", "kill", "execv", "rmdir", "unlink"}
 """Which of them are one system call."""
 
 
@@ -80,7 +90,7 @@ def test_names_of_errors(
     )
     run = subprocess.run([program], check=True, stderr=subprocess.PIPE, text=True)
     said = [tuple(line.split()) for line in run.stderr.splitlines()]
-    assert len(said) == 14
+    assert len(said) == 17
 
     capture = tmp_path / "run.lbt"
     lbtrace("attach", "--func", CALLED.replace(" ", ","), "-o", capture, "--", program)
@@ -122,15 +132,79 @@ def test_only_calls_that_failed(
         ["gcc", "-O1", "-w", "-pthread", tmp_path / "fails.c", "-o", program], check=True
     )
     done = lbtrace("attach", "--libcalls", "--errors", "--", program)
-    shown = re.findall(r" (\w+)\([^\n]*\) = (?:-1|0x0)( E\w+)?$", done.stdout, re.MULTILINE)
-    said = [
-        tuple(line.split())
-        for line in done.stderr.splitlines()
-        if " -1 E" in line or " 0 E" in line
-    ]
+    shown = re.findall(r" (\w+)\([^\n]*\) = (?:-1|0x0|0xf{16})( E\w+)?$", done.stdout, re.MULTILINE)
+    said = [line.split() for line in done.stderr.splitlines() if re.search(" (-1|0) E", line)]
     assert shown.pop() == ("getenv", "")  # null, and yet no error
     assert [(name, error.strip()) for name, error in shown] == [
-        (name, error)
-        for name, _, error in said
-        if name != "mmap"  # which returns no null pointer
+        (name, error) for name, _, error in said
     ]
+
+
+MUSL = r"""
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#define SAY(name, call) do { \
+    long result = (long)(call); \
+    fprintf(stderr, "%s %s %d\n", #name, result ? "-1" : "0x0", errno); \
+} while (0)
+int main()
+{
+    SAY(open, open("/missing/file", O_RDONLY));
+    SAY(mkdir, mkdir("/dev", 0777));
+    SAY(opendir, opendir("/etc/passwd"));
+    SAY(fopen, fopen("/missing", "r"));
+    return 0;
+}
+"""
+
+
+@pytest.mark.slow  # fetches packages
+def test_names_of_errors_of_musl(
+    lbtrace: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    out = Path("build/out/packages").resolve()
+    library = binary_package("musl", out) / "lib/x86_64-linux-musl/libc.so"
+    headers = binary_package("musl-dev", out) / "usr"
+    parts = headers / "lib/x86_64-linux-musl"
+    (tmp_path / "fails.c").write_text(MUSL)
+    program = tmp_path / "fails"
+    command = ["gcc", "-nostdinc", "-isystem", headers / "include/x86_64-linux-musl", "-nostdlib"]
+    command += ["-o", program, f"-Wl,--dynamic-linker={library}", parts / "crt1.o"]
+    subprocess.run([*command, tmp_path / "fails.c", library], check=True)
+    done = lbtrace("attach", "--libcalls", "--errors", "--", program)
+    shown = re.findall(r" (\w+)\(.*\) = (\S+) (E\w+)$", done.stdout, re.MULTILINE)
+    names = {2: "ENOENT", 17: "EEXIST", 20: "ENOTDIR"}
+    said = [line.split() for line in done.stderr.splitlines() if " -1 " in line or " 0x0 " in line]
+    assert len(said) == 4
+    assert shown == [(name, result, names[int(error)]) for name, result, error in said]
+
+
+@pytest.mark.parametrize(
+    ("machine", "compiler"), [("x86_64", "gcc"), ("aarch64", "aarch64-linux-gnu-gcc")]
+)
+def test_places_from_the_thread_pointer_on(machine: str, compiler: str, tmp_path: Path) -> None:
+    places = (0x34, -0x8C, 0x90, -0x40)
+    source = "".join(
+        f'__attribute__((section(".place{n}"))) void *place{n}(void)'
+        f" {{ return (char *)__builtin_thread_pointer() + ({place}); }}\n"
+        for n, place in enumerate(places)
+    )
+    source += '__attribute__((section(".other"))) long other(void)'
+    source += " { return *(long *)((char *)__builtin_thread_pointer() + 0x34); }\n"
+    (tmp_path / "places.c").write_text(source)
+    made = tmp_path / "places.o"
+    subprocess.run([compiler, "-O2", "-c", tmp_path / "places.c", "-o", made], check=True)
+
+    def found(section: str) -> int | None:
+        code = tmp_path / f"{section}.bin"
+        subprocess.run(
+            ["objcopy", "-I", "elf64-little", "-O", "binary", "-j", f".{section}", made, code],
+            check=True,
+        )
+        return Machine(machine).linking.thread_place(code.read_bytes())
+
+    assert [found(f"place{n}") for n in range(len(places))] == [*places]
+    assert found("other") is None

@@ -260,9 +260,12 @@ def c_program(tmp_path: Path) -> Path:
     [
         (
             "--func ends --arg p->v[1] --arg str(c->s) --arg f->e[1].b --arg z->v[2]",
-            ['ends(p->v[1]=8, "hello", f->e[1].b=4, z->v[2]=9) = 124'],
+            ['ends(p->v[1]=8, str(c->s)="hello", f->e[1].b=4, z->v[2]=9) = 124'],
         ),
-        ('--func ends --arg str(c->s,3) --where c->s=="hello"', ['ends("hel") = 124']),
+        (
+            '--func ends --arg str(c->s,3) --where c->s=="hello"',
+            ['ends(str(c->s,3)="hel") = 124'],
+        ),
         (
             "--func truth",
             ["truth(t=true (90), p=&true (90)) = 180", "truth(t=false, p=&true (90)) = 90"],

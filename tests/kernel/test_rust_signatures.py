@@ -26,6 +26,7 @@ GENERIC = (
     *(f"Option<{t}>" for t in ("i32", "u8", "u64", "bool", "char", "&str", "String", "f64")),
     *(f"Option<{t}>" for t in ("Pair", "Color", "i128", "Small", "Mixed")),
     *("Result<i32, u8>", "Result<String, i64>", "Result<u8, Color>", "Result<i128, u128>"),
+    *("Result<(), Color>", "Result<(), u8>", "Result<(), i32>", "Result<bool, Color>"),
     *("(i32, u8)", "(u8, f64)", "(i64, i64, i8)", "(&str, u16)", "(u128, u8)", "(i128, i128)"),
     *("(Word, u16)", "Option<Word>", "Option<Wrapped>", "(Meters, u8)", "(Clear, f32)"),
     *("Vec<i32>", "&[i64]", "&[u8]", "[i32; 3]", "[u8; 5]", "[u16; 2]", "[f64; 2]"),
@@ -51,6 +52,7 @@ def literal(type: str, dice: random.Random) -> str:
     if type in GENERIC:
         return composed(type, dice)
     return {
+        "()": "()",
         "bool": dice.choice(["true", "false"]),
         "char": dice.choice(["'a'", "'é'", "'€'", "'\\''"]),
         "f32": f"({real}f32)",
@@ -114,7 +116,8 @@ def source(seed: int, many: int) -> str:
             f"\tprintln!({form}, {reported}, r.show());\n\tr\n}}\n"
         )
         given = ", ".join(f"black_box({literal(type, dice)})" for type in types)
-        calls.append(f"\tblack_box(traced_{n}({given}));\n")
+        read = "black_box" if dice.randrange(3) else "drop"  # what is unread may not be returned
+        calls.append(f"\t{read}(traced_{n}({given}));\n")
     return "\n".join([*lines, "fn main() {\n" + "".join(calls) + "}\n"])
 
 

@@ -65,6 +65,10 @@ impl<T: Show> Show for Option<T> {
 	}
 }
 
+impl Show for () {
+	fn show(&self) -> String { "{}".to_string() }
+}
+
 impl<T: Show, E: Show> Show for Result<T, E> {
 	fn show(&self) -> String {
 		match self {

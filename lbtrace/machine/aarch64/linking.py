@@ -27,6 +27,20 @@ CACHE_FLAGS = 0x0A03
 
 WORD = Layout("<I")
 BTI_C = 0xD503245F
+THREAD_POINTER, RETURN = 0xD53BD040, 0xD65F03C0
+"""``mrs x0, tpidr_el0``, ``ret``."""
+
+ADD, SUBTRACT = 0x91000000, 0xD1000000
+"""``add`` and ``sub`` of x0, by the number in bits 10 to 21."""
+
+
+def thread_place(code: bytes) -> int | None:
+    """See `lbtrace.machine.interface.Linking`."""
+    words = [word for (word,) in WORD.iter_unpack(code[:16]) if word != BTI_C][:3]
+    if len(words) < 3 or (words[0], words[2]) != (THREAD_POINTER, RETURN):
+        return None
+    number, rest = words[1] >> 10 & 0xFFF, words[1] & 0xFFC003FF
+    return {ADD: number, SUBTRACT: -number}.get(rest)
 
 
 def stubs(code: bytes, start: int) -> Iterator[tuple[int, int]]:

@@ -27,6 +27,23 @@ CACHE_FLAGS = 0x0303
 JUMP = re.compile(rb"(?:\xf3\x0f\x1e\xfa)?\xf2?\xff\x25(....)", re.DOTALL)
 """``endbr64``, ``bnd`` where there is one, ``jmp *slot(%rip)``."""
 
+THREAD_PLACE = re.compile(
+    rb"(?:\xf3\x0f\x1e\xfa)?\x64\x48\x8b\x04\x25\0{4}"
+    rb"\x48(?:(?:\x83\xc0|\x8d\x40)(.)|(?:\x05|\x8d\x80)(....)|\x83\xe8(.)|\x2d(....))\xc3",
+    re.DOTALL,
+)
+"""``endbr64`` where there is one, ``mov %fs:0, %rax``, ``add``, ``lea`` or ``sub``, ``ret``."""
+
+
+def thread_place(code: bytes) -> int | None:
+    """See `lbtrace.machine.interface.Linking`."""
+    match = THREAD_PLACE.match(code)
+    if match is None:
+        return None
+    added, taken = match[1] or match[2] or b"", match[3] or match[4] or b""
+    number = int.from_bytes(added or taken, "little", signed=True)
+    return number if added else -number
+
 
 def stubs(code: bytes, start: int) -> Iterator[tuple[int, int]]:
     """Yield the PLT stubs in a section at ``start``, and the slots through which they jump."""
