@@ -9,7 +9,7 @@ from types import ModuleType
 from lbtrace.commands import answers, attach
 from lbtrace.commands.options import least, nonempty
 from lbtrace.errors import UsageError
-from lbtrace.sinks import STACKS
+from lbtrace.sinks import EACH, STACKS
 from lbtrace.validation import CALLERS
 
 MEANT = "{options} -- {program}"
@@ -76,6 +76,7 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.each:
         args.action, args.args, args.stack, args.cpu = "send", 0, CALLERS, True
+        args.formats = EACH
         args.returns = "none" if not args.where else args.returns
         return attach.run(args)
     return answers.run(args, "stacks", args.sum, "sum")

@@ -110,6 +110,7 @@ def functions(frame: list[str]) -> list[str]:
         (("count",), ["alpha", "beta", "gamma_"], "3"),
         (("latency",), ["gamma_", "alpha", "beta"], ":"),
         (("attach", "--format", "report"), ["gamma_", "alpha", "beta"], "7"),
+        (("report",), ["gamma_", "alpha", "beta"], "7"),
     ],
 )
 def test_keys_sort_filter_and_pause(
