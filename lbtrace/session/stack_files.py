@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 
 from lbtrace.bpf.mappings import Mappings
@@ -16,7 +17,10 @@ from lbtrace.errors import BinaryError, TargetError
 from lbtrace.model import Plan
 from lbtrace.system.file import File
 from lbtrace.targets.frame_names import FrameNames
-from lbtrace.targets.mapped_files import DELETED, mapped_files
+from lbtrace.targets.mapped_files import DELETED, Mapped, mapped_files
+
+PATIENCE = 1.0
+"""Seconds for learning what processes have mapped of which none is named, before the trace."""
 
 
 class StackFiles:
@@ -47,6 +51,8 @@ class StackFiles:
         self._tables = StackTables(loaded.map) if tables else None
         if root and not command:
             self._learn(root)
+        if not root:
+            self._learn_running({file.identity[1] for file in files})
         for path in (*filter(None, [command]), *(file.path for file in files)):
             self._expect(path)
 
@@ -94,8 +100,23 @@ class StackFiles:
 
     def _learn(self, pid: int) -> None:
         with suppress(TargetError):
-            for each in mapped_files(pid):
-                self._add(each.device, each.inode, each.path, (each.entry, each.inside))
+            self._add_all(mapped_files(pid))
+
+    def _add_all(self, files: Iterable[Mapped]) -> None:
+        for each in files:
+            self._add(each.device, each.inode, each.path, (each.entry, each.inside))
+
+    def _learn_running(self, inodes: Set[int]) -> None:
+        """Learn what processes have mapped that run a file of these, or all processes where there
+        is none: as many as `PATIENCE` and half of the room allow. Stacks meet the others."""
+        until = time.monotonic() + PATIENCE
+        for process in filter(str.isdigit, os.listdir("/proc")):
+            if time.monotonic() > until or (self._tables and self._tables.is_half_full):
+                break
+            with suppress(TargetError):
+                files = mapped_files(int(process))
+                if not inodes or any(each.inode in inodes for each in files):
+                    self._add_all(files)
 
     def _add(self, device: int, inode: int, shown: str, paths: Iterable[str]) -> bool:
         """Learn a file, to which one of ``paths`` may lead."""
