@@ -15,6 +15,7 @@ from lbtrace.elf.image import Image
 from lbtrace.elf.loaded_files import closure
 from lbtrace.errors import BinaryError, TargetError
 from lbtrace.model import Plan
+from lbtrace.session.mapped_before import MappedBefore
 from lbtrace.system.file import File
 from lbtrace.targets.frame_names import FrameNames
 from lbtrace.targets.mapped_files import DELETED, Mapped, mapped_files
@@ -46,6 +47,8 @@ class StackFiles:
         self._loaded = loaded
         self._root = root
         self._known: set[tuple[int, int]] = set()
+        self._mapped: set[str] = set()
+        """Paths of files that were found mapped, or that stacks have met."""
         self._mappings = Mappings()
         self._maker = RowMaker(CHUNK)
         self._tables = StackTables(loaded.map) if tables else None
@@ -54,7 +57,10 @@ class StackFiles:
         if not root:
             self._learn_running({file.identity[1] for file in files})
         for path in (*filter(None, [command]), *(file.path for file in files)):
-            self._expect(path)
+            self._expect(closure(path, os.environ).paths)
+        self._before = MappedBefore(command) if command and tables else None
+        if self._before:
+            self._expect(self._before.load())
 
     def fileno(self) -> int:
         """Readable as soon as some process of the machine has mapped code."""
@@ -63,6 +69,8 @@ class StackFiles:
     def close(self) -> None:
         """Learn no more."""
         self._mappings.close()
+        if self._before:
+            self._before.store(self._mapped)
         if self._tables:
             self._tables.close()
 
@@ -84,15 +92,16 @@ class StackFiles:
             entry = f"/proc/{met.pid}/map_files/{met.start:x}-{met.end:x}"
             shown = os.path.realpath(entry).removesuffix(DELETED)
             expected = self.names.expected(met.device, met.inode)
+            self._mapped |= {expected} if expected else set()
             if not (
                 self._add(met.device, met.inode, shown, (entry,))
                 or self._add(met.device, met.inode, expected, filter(None, [expected]))
             ):
                 tables.forget(met)  # another process may have it, too
 
-    def _expect(self, file: str) -> None:
-        """Learn what a process maps with a program or library when it starts."""
-        for path in closure(file, os.environ).paths:
+    def _expect(self, paths: Iterable[str]) -> None:
+        """Learn files that processes are likely to map."""
+        for path in paths:
             with suppress(OSError):
                 found = os.stat(path)
                 device = os.major(found.st_dev) << 20 | os.minor(found.st_dev)
@@ -104,6 +113,7 @@ class StackFiles:
 
     def _add_all(self, files: Iterable[Mapped]) -> None:
         for each in files:
+            self._mapped |= set() if each.deleted else {each.path}
             self._add(each.device, each.inode, each.path, (each.entry, each.inside))
 
     def _learn_running(self, inodes: Set[int]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections import Counter
 from collections.abc import Callable
@@ -231,3 +232,37 @@ def test_no_stack_of_a_library_that_processes_run_is_cut(
     assert {row["end"] for row in own} == {"outermost"}
     for row in own:
         assert [frame["name"] for frame in row["frames"][:3]] == ["lfind", "seek", "main"]
+
+
+LOADED = r"""
+#include <stdlib.h>
+__attribute__((noipa)) void *get(void)
+{
+	void *got = malloc(4711);
+	__asm__ volatile("");
+	return got;
+}
+__attribute__((constructor)) void begin(void) { for (int n = 0; n < 50; n++) free(get()); }
+"""
+
+LOADS = r"""
+#include <dlfcn.h>
+int main(int count, char **words) { return !dlopen(words[1], RTLD_NOW); }
+"""
+
+
+def test_what_a_command_loads_late_is_known_the_second_time(
+    compiled: Callable[[str, list[str], str], Path], lbtrace: Run, tmp_path: Path
+) -> None:
+    library = compiled("loaded.c", ["gcc", "-O1", "-shared", "-fPIC"], LOADED)
+    program = compiled("loads.c", ["gcc", "-O1"], LOADS)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    traced = ["--func", "malloc@libc.so.6", "--where", "arg0 == 4711", "--format", "json"]
+    for _ in range(2):
+        done = lbtrace("stacks", *traced, "--", program, library, env=environment)
+        rows = json.loads(done.stdout)["stacks"]
+        assert sum(row["count"] for row in rows) == 50
+    assert {row["end"] for row in rows} == {"outermost"}
+    names = [[frame["name"] for frame in row["frames"]] for row in rows]
+    assert [each[:3] for each in names] == [["malloc", "get", "begin"]]
+    assert "main" in names[0]
