@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 
 from lbtrace.bpf.mappings import Mappings
 from lbtrace.bpf.objects import TraceObject
@@ -21,7 +22,8 @@ from lbtrace.targets.frame_names import FrameNames
 from lbtrace.targets.mapped_files import DELETED, Mapped, mapped_files
 
 PATIENCE = 1.0
-"""Seconds for learning what processes have mapped of which none is named, before the trace."""
+"""Seconds for learning files, before the trace, that processes have mapped of which none is named,
+or a command has when it was traced before."""
 
 
 class StackFiles:
@@ -60,7 +62,7 @@ class StackFiles:
             self._expect(closure(path, os.environ).paths)
         self._before = MappedBefore(command) if command and tables else None
         if self._before:
-            self._expect(self._before.load())
+            self._expect(takewhile(self._patience(), self._before.load()))
 
     def fileno(self) -> int:
         """Readable as soon as some process of the machine has mapped code."""
@@ -116,13 +118,17 @@ class StackFiles:
             self._mapped |= set() if each.deleted else {each.path}
             self._add(each.device, each.inode, each.path, (each.entry, each.inside))
 
+    def _patience(self) -> Callable[[object], bool]:
+        """What says whether there is time and room for files that may not be needed: half of the
+        room is for those that stacks meet."""
+        until = time.monotonic() + PATIENCE
+        tables = self._tables
+        return lambda _: time.monotonic() < until and not (tables and tables.is_half_full)
+
     def _learn_running(self, inodes: Set[int]) -> None:
         """Learn what processes have mapped that run a file of these, or all processes where there
-        is none: as many as `PATIENCE` and half of the room allow. Stacks meet the others."""
-        until = time.monotonic() + PATIENCE
-        for process in filter(str.isdigit, os.listdir("/proc")):
-            if time.monotonic() > until or (self._tables and self._tables.is_half_full):
-                break
+        is none, or as many as there is time for."""
+        for process in takewhile(self._patience(), filter(str.isdigit, os.listdir("/proc"))):
             with suppress(TargetError):
                 files = mapped_files(int(process))
                 if not inodes or any(each.inode in inodes for each in files):
