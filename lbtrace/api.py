@@ -137,7 +137,8 @@ def trace(
     events = check_texts("tracepoints", tracepoints, 'give names: tracepoints="sched:*"')
     inside = check_texts("kernel", kernel, 'give names: kernel=["vfs_*", "tcp_sendmsg"]')
     check_boolean("libcalls", libcalls)
-    if not any((patterns, sources, points, offsets, markers, calls, events, inside, libcalls)):
+    named = (patterns, sources, points, offsets, markers, calls, events, inside, libcalls)
+    if not any(named) and not (off_cpu and action == "stacks"):
         raise UsageError("functions is empty", 'give names, or "*" for all')
     if inlined and not (patterns or sources):
         raise UsageError("inlined is about functions", "name them in functions or source")

@@ -11,8 +11,10 @@ from lbtrace.api import trace
 from lbtrace.errors import DependencyError, UsageError
 from lbtrace.live_trace import Trace
 from lbtrace.model import Aggregates, Losses
+from lbtrace.session.request import slower
 from lbtrace.tables import aggregated
 from lbtrace.tables.table import flat, lines
+from lbtrace.validation import check_number, check_text
 
 if TYPE_CHECKING:
     import pandas
@@ -22,6 +24,8 @@ SHOWN = 20
 
 COLUMNS = ("hist", "sum", "min", "max", "avg")
 """What `count` takes besides."""
+
+WHERE = 'give an expression: where="n > 5"'
 
 TEXT = 127
 """Bytes of a text by which is counted."""
@@ -66,24 +70,34 @@ def count(
         raise
 
 
-def latency(*, by: str | Sequence[str] = (), **selected: Any) -> LiveTable:
+def latency(*, by: str | Sequence[str] = (), slow: int = 0, **selected: Any) -> LiveTable:
     """Return a table of how long calls take, by function and process or ``by`` expressions: see
-    `count`, of which this is ``hist="duration"``."""
+    `count`, of which this is ``hist="duration"``. ``slow``: only those that took more than so many
+    ns."""
     _check(selected, "latency", "lbtrace.count(hist=...) is about other values", *COLUMNS)
+    if check_number("slow", slow, 0):
+        where = check_text("where", selected.get("where", ""), WHERE, empty=True)
+        selected["where"] = slower(where, slow)
     return count(by=by, hist="duration", **selected)
 
 
-def stacks(*, sum: str = "", **selected: Any) -> LiveTable:
+def stacks(*, sum: str = "", off_cpu: int = 0, **selected: Any) -> LiveTable:
     """Count in the kernel on which stacks functions are called: return a table of
     `lbtrace.tables.stacks.Stack`, or with ``sum`` of what an integer amounts to there
-    (docs/answers.md). ``selected`` is what else `lbtrace.trace` takes: ``functions``, ``command``,
-    ``unwind``. Needs Linux 5.17.
+    (docs/answers.md). With ``off_cpu`` its rows say where threads of a ``command`` or a ``pid``
+    were blocked in place of calls, and how long: of stretches of so many ns at least. ``selected``
+    is what else `lbtrace.trace` takes: ``functions``, ``command``, ``unwind``. Needs Linux 5.17.
 
     Raises what `lbtrace.trace` raises.
     """
+    _check(selected, "stacks", "what it adds up is said by sum= or off_cpu=; else use trace()")
     if sum:
         selected["arg"] = sum
-    return LiveTable(trace(action="stacks", **selected))
+    try:
+        return LiveTable(trace(action="stacks", off_cpu=off_cpu, **selected))
+    except UsageError as error:
+        error.rename("arg", "sum")
+        raise
 
 
 def _check(selected: Iterable[str], caller: str, hint: str, *columns: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, BinaryIO, Literal, TypeAlias
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -12,9 +12,6 @@ from lbtrace.answers.row import Row
 from lbtrace.model import Summary
 from lbtrace.tables.view import PLAIN, View, mark
 from lbtrace.text import clean, duration, to_json
-
-Form: TypeAlias = Literal["table", "json", "csv", "parquet"]
-"""How rows are written."""
 
 HEADING = ("TOTAL", "SELF", "AVG", "P99", "MAX", "CALLS")
 

@@ -74,6 +74,11 @@ class StackTables:
         self._rules += len(rules) // self._rule_size
 
     @property
+    def is_half_full(self) -> bool:
+        """Whether half of the room is taken."""
+        return self.next > CHUNKS * CHUNK // 2
+
+    @property
     def rules(self) -> int:
         """How many rules there are."""
         return self._rules

@@ -20,7 +20,7 @@ COMMANDS = {
     "stacks": "show from where functions are called, how often or with how much",
     "list": "list the functions of a binary with their signatures",
     "export": "write a capture in any format",
-    "report": "show what the calls of a capture took, by function",
+    "report": "show what calls took, by function: of a trace, or of a capture",
     "doctor": "show what this machine can do and what is missing",
     "completion": "print what a shell needs to complete options and functions",
 }
@@ -97,12 +97,13 @@ def _run(words: list[str]) -> int:
         parser.words, parser.meant = words, getattr(module, "MEANT", "")
         options, command = words[1:], []
         # It also ends the options before arguments of a command of lbtrace.
-        if "--" in options and not parser.positionals:
+        ends = hasattr(module, "COMMAND") or not parser.positionals
+        if "--" in options and ends:
             here = options.index("--")
             options, command = options[:here], options[here + 1 :]
         try:
             parsed = parser.parse_args(options)
-            if not parser.positionals and (command or "--" in words):
+            if "--" in words and ends:
                 if not hasattr(module, "COMMAND"):
                     parser.error("nothing is run, so no command can follow --")
                 parsed.command = command

@@ -322,10 +322,15 @@ def add_ways(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def names_functions(args: argparse.Namespace) -> bool:
+    """Return whether the options say what is traced of a program."""
+    named = args.func or args.source or args.line or args.at or args.usdt or args.syscall
+    return bool(named or args.tracepoint or args.kernel or args.libcalls)
+
+
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
-    named = args.func or args.source or args.line or args.at or args.usdt or args.syscall
-    named = named or args.tracepoint or args.kernel or args.libcalls
+    named = names_functions(args)
     if not (named or args.locals or args.command or args.pid):
         raise UsageError(
             "nothing says what to trace: a command, --pid, or --func, --source, --usdt, --syscall,"

@@ -54,10 +54,7 @@ def run(args: argparse.Namespace) -> int:
             what = f"--{name} is about points, which take no time"
             raise UsageError(what, f"lbtrace count --{name} counts them")
     if args.bound is not None:
-        if args.where:
-            from lbtrace.expressions import syntax  # imported here: few join two conditions
+        from lbtrace.session.request import slower  # imported here: wrong options need no more
 
-            syntax.condition(args.where)  # what is wrong with it is said of it alone
-        where = f"({args.where}) and " if args.where else ""
-        args.where = f"{where}duration > {args.bound}ns"
+        args.where = slower(args.where or "", args.bound)
     return answers.run(args, "histogram", args.hist or "duration", "hist")

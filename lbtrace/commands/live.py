@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, nullcontext, suppress
 from functools import partial
 from itertools import chain
@@ -50,13 +50,7 @@ LONG = 5.0
 def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     target, reach = prepared.target, prepared.reach
-    # A capture is to say later what is said now.
-    notes = (*prepared.notes, *prepared.plan.notes)
-    plan = replace(prepared.plan, notes=notes, shown_depth=args.max_depth or 0, **_stacks(args))
-    if chosen.is_capture:
-        from lbtrace.capture import check_plan
-
-        check_plan(plan)
+    plan = _plan(prepared, chosen, args)
     options = Options(
         args.ring_size,
         args.duration,
@@ -67,6 +61,7 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
     )
     destination = Destination(args.output, force=args.force, kept=_kept(plan, target))
     binary = chosen.is_capture or chosen.load().binary
+    shown = args.settings(plan) if "settings" in args else {}
     if binary and destination.is_terminal:
         raise UsageError(f"{chosen.name} is not for a terminal", "name a file with -o, or redirect")
     left: list[Running] = []
@@ -97,7 +92,7 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
         stack.callback(detaching.end)
         if args.kill:
             stack.callback(lambda: end_all(session.running))
-        trace = partial(_capture, said) if chosen.is_capture else _trace
+        trace = partial(_capture, said) if chosen.is_capture else partial(_trace, shown)
         steps = None if args.quiet else _watch_steps(plan, target)
         batches = steps.watch(session.batches()) if steps else session.batches()
         slow, batches = _only_slow(plan, batches, said, args)
@@ -119,6 +114,18 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
             ]
         )
     return status
+
+
+def _plan(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> Plan:
+    """What is traced, and how it is shown. Raises `UsageError` where a capture cannot hold it."""
+    # A capture is to say later what is said now.
+    notes = (*prepared.notes, *prepared.plan.notes)
+    plan = replace(prepared.plan, notes=notes, shown_depth=args.max_depth or 0, **_stacks(args))
+    if chosen.is_capture:
+        from lbtrace.capture import check_plan
+
+        check_plan(plan)
+    return plan
 
 
 def _stacks(args: argparse.Namespace) -> dict[str, Any]:
@@ -211,13 +218,14 @@ def _announce(session: Session, said: list[str], args: argparse.Namespace) -> St
 
 
 def _trace(
+    shown: Mapping[str, Any],
     session: Session,
     batches: Batches,
     stream: IO[Any],
     chosen: Format,
     args: argparse.Namespace,
 ) -> Summary:
-    sink = make_sink(chosen.load(), stream, session.plan, args)
+    sink = make_sink(chosen.load(), stream, session.plan, args, **shown)
     progress = Progress(bool(args.output))
     renewal: Renewal | None = None
     if sink.renews or args.action != "send":

@@ -133,11 +133,11 @@ class Parser(ArgumentParser):
         name, value = self._refused_value(message)
         if name:
             return f"write: {name}={value}, if that is its value"
-        strays = re.match("unrecognized arguments: [^-]", message) and self._advice_on_strays()
+        strays = re.match("unrecognized arguments: [^-]", message) and self.advise_on_strays()
         return strays or self._advice_on_options(message)
 
-    def _advice_on_strays(self) -> str:
-        """What to do about words that belong to no option; empty where that is not clear."""
+    def advise_on_strays(self) -> str:
+        """Return what to do about words that belong to no option; empty where it is not clear."""
         from lbtrace.commands import stray_words  # imported here: few command lines are wrong
 
         return stray_words.advise(self.words, self.meant, self._takes)

@@ -21,6 +21,7 @@ from lbtrace.model.events import Counted
 from lbtrace.model.wire import count_events
 from lbtrace.sinks.base import Sink
 from lbtrace.sinks.layout import Layout
+from lbtrace.system.collecting import uncollected
 
 CAUSES = {
     "ring_full_entry": "the ring was full (entries)",
@@ -37,6 +38,10 @@ CAUSES = {
 }
 """`Losses` in words."""
 
+
+ON_TERMINAL = 1000
+"""Rows of a table that are printed on a terminal, unless more are asked for: printing tens of
+thousands takes a second."""
 
 COUNTED: dict[Counted, tuple[str, str]] = {
     **{"call": ("call", "calls"), "point": ("point", "points")},
@@ -86,7 +91,8 @@ def make_sink(
 ) -> Sink:
     """Return a sink that writes to ``stream`` as the options of the command line choose
     (`lbtrace.commands.options.look`), and further ones of its own."""
-    layout = Layout(has_colors(stream, args.color), args.cpu, args.time, vars(args).get("top"))
+    top = vars(args).get("top") or (ON_TERMINAL if kind.renews and stream.isatty() else None)
+    layout = Layout(has_colors(stream, args.color), args.cpu, args.time, top)
     to: Any = stream
     if kind.may_be_cut and not args.wrap and stream.isatty():
         from lbtrace.commands.fitting import FittedLines  # imported here: few write to a terminal
@@ -159,7 +165,7 @@ def render(
         points=points,
         counts=plan.counts,
     )
-    with suppress(Stalled):
+    with suppress(Stalled), uncollected():
         sink.end(summary)
     return summary
 

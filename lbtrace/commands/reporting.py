@@ -8,20 +8,19 @@ from functools import partial
 from io import StringIO
 from typing import BinaryIO, cast
 
-from msgspec.structs import replace
-
 from lbtrace.answers.diff import compare, flat, write_changes, write_changes_json
 from lbtrace.answers.profile import By
 from lbtrace.answers.row import Row
 from lbtrace.answers.table import write_columns, write_csv
 from lbtrace.capture import Capture, read_capture
 from lbtrace.commands.destination import Destination
-from lbtrace.commands.exporting import drive, export_to, named, tell_notes, tell_summary
+from lbtrace.commands.exporting import CALLED, drive, export_to, named, tell_notes, tell_summary
 from lbtrace.commands.output import open_output
 from lbtrace.commands.progress import Progress
 from lbtrace.commands.streams import say
 from lbtrace.errors import UsageError
 from lbtrace.model import Losses, Plan
+from lbtrace.sinks import REPORTS, format_for
 from lbtrace.sinks.report import Report, Settings
 
 KEYS: dict[str, By] = {"path": "path", "thread": "thread", "caller": "caller"}
@@ -30,20 +29,21 @@ KEYS: dict[str, By] = {"path": "path", "thread": "thread", "caller": "caller"}
 
 def run(args: argparse.Namespace) -> int:
     """Report; `LOST` under ``--strict`` when the account shows losses."""
-    if args.format == "parquet":
-        from lbtrace.calls.table import find_arrow  # imported here: few ask for it
-
-        find_arrow("arrow")
-        if Destination(args.output, force=args.force, kept=[]).is_terminal:
-            raise UsageError("parquet is not for a terminal", "name a file with -o, or redirect")
+    chosen = format_for(args.format, args.output, captures=False, formats=REPORTS)
+    if chosen.is_capture:
+        raise UsageError("a capture is a capture already", "copy it, or choose another --format")
+    kind = cast(type[Report], chosen.load())
+    kept = [args.capture, *([args.diff] if args.diff else [])]
+    destination = Destination(args.output, force=args.force, kept=kept)
+    if kind.binary and destination.is_terminal:
+        raise UsageError(f"{chosen.name} is not for a terminal", "name a file with -o, or redirect")
     if args.diff:
-        return _compare(args)
+        return _compare(args, chosen.name, destination)
     with read_capture(args.capture, salvage=args.salvage) as capture:
         _check_calls(capture)
-        settings = _settings(capture.plan, args)
+        make = partial(kind, settings=settings(capture.plan, args))
         tell_notes(capture, args)
-        make, binary = partial(Report, settings=settings), args.format == "parquet"
-        summary = export_to(capture, make, args, binary=binary)
+        summary = export_to(capture, make, args, binary=kind.binary)
     return tell_summary(capture, summary, args)
 
 
@@ -55,13 +55,12 @@ def _check_calls(capture: Capture) -> None:
         )
 
 
-def _compare(args: argparse.Namespace) -> int:
+def _compare(args: argparse.Namespace, form: str, destination: Destination) -> int:
     """Report what differs between two captures."""
-    if args.by == "thread":
+    if args.key == "thread":
         raise UsageError("--diff compares no threads", "leave --by thread out")
     if args.sort != "total":
         raise UsageError("--diff sorts by the change of TOTAL", f"leave --sort {args.sort} out")
-    destination = Destination(args.output, force=args.force, kept=[args.capture, args.diff])
     found, lost, status = list[list[Row]](), list[Losses](), 0
     with ExitStack() as opened:
         captures = [
@@ -79,44 +78,44 @@ def _compare(args: argparse.Namespace) -> int:
             found.append(sink.rows())
             lost.append(summary.losses)
     changes = compare(*found)[: args.top]
-    with open_output(destination, binary=args.format == "parquet") as stream:
-        if args.format == "parquet":
+    with open_output(destination, binary=form == "parquet") as stream:
+        if form == "parquet":
             write_columns(cast(BinaryIO, stream), *flat(changes))
-        elif args.format == "json":
+        elif form == "json":
             stream.write(write_changes_json(changes, lost))
         else:
-            stream.write(
-                write_csv(*flat(changes)) if args.format == "csv" else write_changes(changes)
-            )
+            stream.write(write_csv(*flat(changes)) if form == "csv" else write_changes(changes))
     return status
 
 
 def _profiled(capture: Capture, args: argparse.Namespace) -> Report:
     _check_calls(capture)
-    settings = replace(_settings(capture.plan, args), form="table")
-    return Report(StringIO(), capture.plan, settings=settings)  # only its rows are wanted
+    chosen = settings(capture.plan, args)
+    return Report(StringIO(), capture.plan, settings=chosen)  # only its rows are wanted
 
 
-def _settings(plan: Plan, args: argparse.Namespace) -> Settings:
+def settings(plan: Plan, args: argparse.Namespace, hint: str = CALLED) -> Settings:
+    """Return what the options choose of the rows of a trace. Raises `UsageError`, `NoMatchError`
+    with ``hint`` where a function is named that is not traced."""
     by: By = "function"
     argument = ""
     callers, callees = (
-        named(plan, [pattern]) if pattern else frozenset[str]()
+        named(plan, [pattern], hint) if pattern else frozenset[str]()
         for pattern in (args.callers, args.callees)
     )
     if callers or callees:
-        if args.by or (callers and callees):
+        if args.key or (callers and callees):
             raise UsageError("--callers, --callees and --by exclude each other", "give one of them")
         by = "caller"
-    elif args.by and args.by.startswith("arg:"):
-        by, argument = "argument", check_argument(plan, args.by.removeprefix("arg:"))
-    elif args.by:
-        if args.by not in KEYS:
+    elif args.key and args.key.startswith("arg:"):
+        by, argument = "argument", check_argument(plan, args.key.removeprefix("arg:"))
+    elif args.key:
+        if args.key not in KEYS:
             raise UsageError(
-                f"--by {args.by} is no key", f"choose one of: {', '.join(KEYS)}, arg:NAME"
+                f"--by {args.key} is no key", f"choose one of: {', '.join(KEYS)}, arg:NAME"
             )
-        by = KEYS[args.by]
-    return Settings(by, argument, args.sort, args.top, args.format, callers, callees)
+        by = KEYS[args.key]
+    return Settings(by, argument, args.sort, args.top, callers, callees)
 
 
 def check_argument(plan: Plan, name: str) -> str:

@@ -9,7 +9,7 @@ from types import ModuleType
 from lbtrace.commands import answers, attach
 from lbtrace.commands.options import least, nonempty
 from lbtrace.errors import UsageError
-from lbtrace.sinks import STACKS
+from lbtrace.sinks import EACH, STACKS
 from lbtrace.validation import CALLERS
 
 MEANT = "{options} -- {program}"
@@ -67,8 +67,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or ``LOST`` under ``--strict``."""
-    if args.off_cpu:
-        _check_off_cpu(args)
+    if args.each and args.off_cpu:
+        raise UsageError(
+            "--off-cpu adds up stretches, and --each shows calls", "leave one of them out"
+        )
     if args.each and (args.sum or args.top):
         raise UsageError(
             f"--each adds up nothing, as {'--sum' if args.sum else '--top'} asks for",
@@ -76,22 +78,7 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.each:
         args.action, args.args, args.stack, args.cpu = "send", 0, CALLERS, True
+        args.formats = EACH
         args.returns = "none" if not args.where else args.returns
         return attach.run(args)
     return answers.run(args, "stacks", args.sum, "sum")
-
-
-def _check_off_cpu(args: argparse.Namespace) -> None:
-    """Raise `UsageError` where something else is asked for, too, or no process is named."""
-    if not (args.pid or args.command):
-        raise UsageError(
-            "--off-cpu is about processes, and none is named", "give --pid, or a command after --"
-        )
-    selecting = ("func", "source", "libcalls", "usdt", "syscall", "tracepoint", "kernel", "line")
-    others = ("at", "within", "exclude", "where", "errors", "sum", "each")
-    for name in (*selecting, *others):
-        if getattr(args, name):
-            raise UsageError(
-                f"--off-cpu is about all that threads wait for, and --{name} about calls",
-                "leave one out; attach --off-cpu shows how long calls were blocked",
-            )

@@ -7,7 +7,7 @@ import argparse
 from lbtrace.commands import export
 from lbtrace.commands.options import nonempty
 from lbtrace.errors import UsageError
-from lbtrace.sinks import STACKS, formats_of
+from lbtrace.sinks import EACH, STACKS
 
 EPILOG = """\
 examples:
@@ -63,4 +63,4 @@ def run(args: argparse.Namespace) -> int:
 
             check_argument(plan, args.sum)
         options = {"value": args.sum} if args.sum else {}
-        return exporting.write(capture, formats_of("stacks", each=args.each), args, **options)
+        return exporting.write(capture, EACH if args.each else STACKS, args, **options)

@@ -14,7 +14,7 @@ from shutil import which
 
 from lbtrace.errors import UsageError
 
-TRACING = ("attach", "count", "latency", "stacks")
+TRACING = ("attach", "count", "latency", "report", "stacks")
 """The commands that trace."""
 
 NAMING = frozenset(

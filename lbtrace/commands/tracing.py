@@ -34,9 +34,8 @@ OPTIONS = {
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     target = _target(args)
-    chosen = format_for(
-        args.format, args.output, formats=formats_of(args.action, each=bool(vars(args).get("each")))
-    )
+    formats = vars(args).get("formats") or formats_of(args.action)
+    chosen = format_for(args.format, args.output, formats=formats)
     prepared = prepare(_request(target, args), cache=not args.no_cache)
     if not args.dry_run and any(PROBES[probe.source].tried for probe in prepared.plan.probes):
         from lbtrace.bpf.links import check_works  # imported here: few plans need what may not be

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -27,6 +26,7 @@ from lbtrace.plan.traced_functions import ReadFloats, TracedFunction, describe, 
 from lbtrace.plan.value_selection import leads_to_code, of_image
 from lbtrace.plan.warnings import AT_BREAKPOINT, name_functions
 from lbtrace.plan.within import NOT_WITHIN, Within
+from lbtrace.system.collecting import uncollected
 
 ASKED_AGAIN = (
     "left out because of a loop to the first instruction: the condition would be evaluated"
@@ -72,13 +72,8 @@ def plan_binary(
 
     ``table`` are its symbols; ``chooser`` chooses how the returns of its functions are seen.
     """
-    collects = gc.isenabled()
-    gc.disable()  # what is made stays, so that collecting takes a sixth of the time in vain
-    try:
+    with uncollected():
         return _BinaryPlanner(part, table, chooser, selection, within).plan()
-    finally:
-        if collects:
-            gc.enable()
 
 
 class _BinaryPlanner:

@@ -44,6 +44,8 @@ class Planned(Struct, frozen=True):
 def plan(request: Request) -> Planned:
     """Plan what is asked for. Raises `LbtraceError`: of the target, the files, the patterns and
     the expressions."""
+    if request.blocking:
+        request.check_blocking()
     if request.libcalls:
         from lbtrace.session import called_functions  # imported here because few ask for them
 

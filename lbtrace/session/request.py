@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from lbtrace.errors import UsageError, option
 from lbtrace.model import Plan, Target
 from lbtrace.model.choices import Choices
 from lbtrace.system.file import File
@@ -39,6 +40,40 @@ class Request(Choices, frozen=True, kw_only=True):
     def seeks_files(self) -> bool:
         """Whether the files with the wanted markers are to be found, as none is named."""
         return bool(self.markers) and not self.binaries
+
+    def check_blocking(self) -> None:
+        """Raise `UsageError` where it is asked on which stacks threads are blocked, and about
+        calls, or of no process."""
+        if not (self.target.pid or self.target.command):
+            raise UsageError(
+                f"{option('off_cpu')} is about processes, and none is named",
+                f"give {option('pid')}, or a command",
+            )
+        about_calls = {
+            **{"func": self.patterns, "source": self.sources, "libcalls": self.libcalls},
+            **{"usdt": self.markers, "syscall": self.syscalls, "tracepoint": self.tracepoints},
+            **{"kernel": self.kernel, "line": self.lines, "at": self.places},
+            **{"within": self.within, "exclude": self.exclude, "where": self.where},
+            **{"errors": self.errors, "arg": self.arg},
+        }
+        for name in filter(about_calls.get, about_calls):
+            raise UsageError(
+                f"{option('off_cpu')} is about all that threads wait for,"
+                f" and {option(name)} about calls",
+                "leave one out; to see how long calls were blocked, trace them with"
+                f" {option('off_cpu')}",
+            )
+
+
+def slower(where: str, time: int) -> str:
+    """Return the condition that a call took longer than so many ns, and ``where`` holds of it,
+    unless that is empty. Raises `UsageError`."""
+    if not where:
+        return f"duration > {time}ns"
+    from lbtrace.expressions import syntax  # imported here: few join two conditions
+
+    syntax.condition(where)  # what is wrong with it is said of it alone
+    return f"({where}) and duration > {time}ns"
 
 
 class Prepared(Struct, frozen=True):

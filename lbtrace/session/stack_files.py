@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 
 from lbtrace.bpf.mappings import Mappings
 from lbtrace.bpf.objects import TraceObject
@@ -14,9 +16,14 @@ from lbtrace.elf.image import Image
 from lbtrace.elf.loaded_files import closure
 from lbtrace.errors import BinaryError, TargetError
 from lbtrace.model import Plan
+from lbtrace.session.mapped_before import MappedBefore
 from lbtrace.system.file import File
 from lbtrace.targets.frame_names import FrameNames
-from lbtrace.targets.mapped_files import DELETED, mapped_files
+from lbtrace.targets.mapped_files import DELETED, Mapped, mapped_files
+
+PATIENCE = 1.0
+"""Seconds for learning files, before the trace, that processes have mapped of which none is named,
+or a command has when it was traced before."""
 
 
 class StackFiles:
@@ -42,13 +49,20 @@ class StackFiles:
         self._loaded = loaded
         self._root = root
         self._known: set[tuple[int, int]] = set()
+        self._mapped: set[str] = set()
+        """Paths of files that were found mapped, or that stacks have met."""
         self._mappings = Mappings()
         self._maker = RowMaker(CHUNK)
         self._tables = StackTables(loaded.map) if tables else None
         if root and not command:
             self._learn(root)
+        if not root:
+            self._learn_running({file.identity[1] for file in files})
         for path in (*filter(None, [command]), *(file.path for file in files)):
-            self._expect(path)
+            self._expect(closure(path, os.environ).paths)
+        self._before = MappedBefore(command) if command and tables else None
+        if self._before:
+            self._expect(takewhile(self._patience(), self._before.load()))
 
     def fileno(self) -> int:
         """Readable as soon as some process of the machine has mapped code."""
@@ -57,6 +71,8 @@ class StackFiles:
     def close(self) -> None:
         """Learn no more."""
         self._mappings.close()
+        if self._before:
+            self._before.store(self._mapped)
         if self._tables:
             self._tables.close()
 
@@ -78,15 +94,16 @@ class StackFiles:
             entry = f"/proc/{met.pid}/map_files/{met.start:x}-{met.end:x}"
             shown = os.path.realpath(entry).removesuffix(DELETED)
             expected = self.names.expected(met.device, met.inode)
+            self._mapped |= {expected} if expected else set()
             if not (
                 self._add(met.device, met.inode, shown, (entry,))
                 or self._add(met.device, met.inode, expected, filter(None, [expected]))
             ):
                 tables.forget(met)  # another process may have it, too
 
-    def _expect(self, file: str) -> None:
-        """Learn what a process maps with a program or library when it starts."""
-        for path in closure(file, os.environ).paths:
+    def _expect(self, paths: Iterable[str]) -> None:
+        """Learn files that processes are likely to map."""
+        for path in paths:
             with suppress(OSError):
                 found = os.stat(path)
                 device = os.major(found.st_dev) << 20 | os.minor(found.st_dev)
@@ -94,8 +111,28 @@ class StackFiles:
 
     def _learn(self, pid: int) -> None:
         with suppress(TargetError):
-            for each in mapped_files(pid):
-                self._add(each.device, each.inode, each.path, (each.entry, each.inside))
+            self._add_all(mapped_files(pid))
+
+    def _add_all(self, files: Iterable[Mapped]) -> None:
+        for each in files:
+            self._mapped |= set() if each.deleted else {each.path}
+            self._add(each.device, each.inode, each.path, (each.entry, each.inside))
+
+    def _patience(self) -> Callable[[object], bool]:
+        """What says whether there is time and room for files that may not be needed: half of the
+        room is for those that stacks meet."""
+        until = time.monotonic() + PATIENCE
+        tables = self._tables
+        return lambda _: time.monotonic() < until and not (tables and tables.is_half_full)
+
+    def _learn_running(self, inodes: Set[int]) -> None:
+        """Learn what processes have mapped that run a file of these, or all processes where there
+        is none, or as many as there is time for."""
+        for process in takewhile(self._patience(), filter(str.isdigit, os.listdir("/proc"))):
+            with suppress(TargetError):
+                files = mapped_files(int(process))
+                if not inodes or any(each.inode in inodes for each in files):
+                    self._add_all(files)
 
     def _add(self, device: int, inode: int, shown: str, paths: Iterable[str]) -> bool:
         """Learn a file, to which one of ``paths`` may lead."""

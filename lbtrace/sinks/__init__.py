@@ -93,6 +93,22 @@ STACKS: dict[str, Format] = {
 """Those of stacks, which the kernel counts."""
 
 
+REPORTS: dict[str, Format] = {
+    row.name: row
+    for row in (
+        Format("table", ".txt", "table for a person", "lbtrace.sinks.report", "Report"),
+        Format("json", ".json", "one JSON object", "lbtrace.sinks.report", "JsonReport"),
+        Format("csv", ".csv", "comma-separated values", "lbtrace.sinks.report", "CsvReport"),
+        Format(
+            *("parquet", ".parquet", "columns with types, by pyarrow"),
+            *("lbtrace.sinks.parquet", "ParquetReport"),
+        ),
+        FORMATS["lbt"],
+    )
+}
+"""Those of reports."""
+
+
 EACH: dict[str, Format] = {
     row.name: row
     for row in (
@@ -104,10 +120,8 @@ EACH: dict[str, Format] = {
 """Those of each stack by itself."""
 
 
-def formats_of(action: str, *, each: bool = False) -> dict[str, Format]:
-    """Return those in which what an action leads to is shown, of ``each`` stack by itself."""
-    if each:
-        return EACH
+def formats_of(action: str) -> dict[str, Format]:
+    """Return those in which what an action leads to is shown."""
     return {"send": FORMATS, "stacks": STACKS}.get(action, TABLES)
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
+from lbtrace.answers.row import Row
+from lbtrace.answers.table import write_columns
 from lbtrace.calls.table import find_arrow, write_parquet
 from lbtrace.model import Aggregates, Summary
+from lbtrace.sinks.report import Report
 from lbtrace.sinks.stacks import StackRows
 from lbtrace.sinks.tables import Rows
 from lbtrace.tables.table import flat, written
@@ -44,6 +48,19 @@ class ParquetTable(Rows):
         """Write the file."""
         super().end(summary)
         write_parquet(self._stream, self._columns)
+
+
+class ParquetReport(Report):
+    """The columns of a CSV file of a report, with types."""
+
+    name = "parquet"
+    binary = True
+    renews = False
+
+    def write(self, rows: list[Row], summary: Summary) -> None:
+        """Write the file."""
+        fields = Row.__struct_fields__
+        write_columns(self._stream, fields, map(attrgetter(*fields), rows))
 
 
 class StackParquet(StackRows, ParquetTable):

@@ -1,4 +1,5 @@
-"""A table of functions: what all their calls took, when the trace has ended (docs/report.md)."""
+"""A table of functions: what all their calls took, when the trace has ended (docs/report.md). For
+people, and for programs."""
 
 from __future__ import annotations
 
@@ -11,10 +12,8 @@ from msgspec.structs import replace
 from lbtrace.answers.profile import By, Profile
 from lbtrace.answers.row import SORTS, Row, as_tree, in_order
 from lbtrace.answers.table import (
-    Form,
     describe_gaps,
     heading,
-    write_columns,
     write_csv,
     write_json,
     write_table,
@@ -36,7 +35,6 @@ class Settings(Struct, frozen=True):
     argument: str = ""
     sort: str = "total"
     top: int | None = None
-    form: Form = "table"
     callers: frozenset[str] = frozenset()
     callees: frozenset[str] = frozenset()
 
@@ -127,17 +125,38 @@ class Report(Sink):
         return [*arrange(rows, self.view, rank, lambda row: f"{row.name}\n{row.key}")]
 
     def end(self, summary: Summary) -> None:
-        settings, unkept, rows = self._settings, self._profile.unkept, self.rows()
-        gaps = describe_gaps(rows, unkept, summary)
-        rows = self._seen(rows)
-        rows = as_tree(rows, settings.top) if settings.by == "path" else rows[: settings.top]
-        if settings.form == "json":
-            self._stream.write(write_json(rows, settings.by, summary, unkept))
-        elif settings.form == "csv":
-            fields = Row.__struct_fields__
-            self._stream.write(write_csv(fields, map(attrgetter(*fields), rows)))
-        elif settings.form == "parquet":
-            fields = Row.__struct_fields__
-            write_columns(self._stream, fields, map(attrgetter(*fields), rows))
-        else:
-            self._stream.write(write_table(rows, settings.by) + "".join(f"{g}\n" for g in gaps))
+        self.write(self._shown(), summary)
+
+    def write(self, rows: list[Row], summary: Summary) -> None:
+        """Write the rows that are shown, and what they lack."""
+        gaps = describe_gaps(self.rows(), self._profile.unkept, summary)
+        by = self._settings.by
+        self._stream.write(write_table(rows, by) + "".join(f"{gap}\n" for gap in gaps))
+
+    def _shown(self) -> list[Row]:
+        rows, top = self._seen(self.rows()), self._settings.top
+        return as_tree(rows, top) if self._settings.by == "path" else rows[:top]
+
+
+class JsonReport(Report):
+    """One object: the rows, and what was lost, by cause."""
+
+    name = "json"
+    renews = False
+
+    def write(self, rows: list[Row], summary: Summary) -> None:
+        """Write the object."""
+        unkept = self._profile.unkept
+        self._stream.write(write_json(rows, self._settings.by, summary, unkept))
+
+
+class CsvReport(Report):
+    """A line for each row; the names of its fields come first."""
+
+    name = "csv"
+    renews = False
+
+    def write(self, rows: list[Row], summary: Summary) -> None:
+        """Write the lines."""
+        fields = Row.__struct_fields__
+        self._stream.write(write_csv(fields, map(attrgetter(*fields), rows)))

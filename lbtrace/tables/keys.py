@@ -18,14 +18,16 @@ from lbtrace.values.base import Fetched, Value
 from lbtrace.values.base import decoder as word_decoder
 from lbtrace.values.datum import FAULT, UNDECODABLE, Datum, json_of
 
+FEW = 1000
+"""Rows up to which a heap gives them faster than sorting them all."""
+
 WORDS = Layout(f"<iI{KEY_WORDS}Q")
 """A ``struct lbt_aggregate_key`` after the process: bucket, faults and words; texts follow."""
 
 
 class OfKey(Struct, gc=False):
     """What was aggregated at a key: ``rows``. The function, the file it is in and the process are
-    empty where they are not of the key, ``by`` has all values where any are named; ``values`` are
-    those that are neither function nor process."""
+    empty where they are not of the key; ``values`` are those that are named, in their order."""
 
     plan: Plan
     function: int
@@ -48,9 +50,7 @@ class OfKey(Struct, gc=False):
     @property
     def by(self) -> dict[str, Any]:
         """The values of the key, by their names."""
-        named = {"func": self.name, "pid": self.pid}
-        rest = iter(self.values)
-        return {n: named[n] if n in named else next(rest, None) for n in self.plan.by}
+        return dict(zip(self.plan.by, self.values, strict=False))
 
     @property
     def count(self) -> int:
@@ -84,7 +84,12 @@ def by_key(plan: Plan, aggregated: Iterable[Aggregate]) -> list[OfKey]:
             key = number, pid, repr(shown)
             of_key = found.get(key)
         if of_key is None:
-            found[key] = OfKey(plan, number, pid, shown, [row])
+            of_key = found[key] = OfKey(plan, number, pid, shown, [row])
+            if plan.by and (of_function or of_process):
+                named, rest = {"func": of_key.name, "pid": pid}, iter(shown)
+                of_key.values = tuple(
+                    [named[n] if n in named else next(rest, None) for n in plan.by]
+                )
         else:
             of_key.rows.append(row)
     return [*found.values()]
@@ -115,8 +120,11 @@ def _by_name(keys: Sequence[OfKey]) -> Iterator[OfKey]:
     if all(kind <= _NUMBERS or kind == {str} for kind in kinds):
         order = [(key.name, key.pid, key.values, n) for n, key in enumerate(keys)]
         heapify(order)  # is not sorted, as few may be asked for
-        while order:
+        for _ in range(min(FEW, len(order))):
             yield keys[heappop(order)[-1]]
+        order.sort()
+        for *_, n in order:
+            yield keys[n]
     else:  # values of several types, or some that could not be read
         texts = [(key.name, key.pid, repr(key.values), n) for n, key in enumerate(keys)]
         for *_, n in sorted(texts):

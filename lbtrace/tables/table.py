@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from lbtrace.tables.view import PLAIN, View, arrange, mark
-from lbtrace.text import clean, to_json
+from lbtrace.text import clean, is_clean, to_json
 
 _NUMERIC = frozenset(["", "-", "?", *"0123456789"])
 
@@ -180,7 +180,7 @@ def lines(
         used = [*map(any, columns)] + used[len(columns) :]
         columns += zip(*map(_key_cells, rows), strict=True) if table.keyed else ()
     texts = [
-        [name, *map(clean, column)]
+        [name, *(column if is_clean("".join(column)) else map(clean, column))]
         for name, column in zip(compress(named, used), compress(columns, used), strict=True)
     ]
     form = "  ".join(

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-import lbtrace
+import lbtrace as python
 from lbtrace.bpf import aggregates, objects
 from lbtrace.capture import read_capture
 from lbtrace.session.options import Options
@@ -109,7 +109,7 @@ int main() {
 def test_self_times_add_up(compiled: Callable[[str, list[str], str], Path], mode: str) -> None:
     """All time of the outermost calls is that of some call below them, or their own."""
     nested = compiled("nested.cc", ["g++", "-O1", "-g", "-pthread"], NESTED)
-    with lbtrace.trace(
+    with python.trace(
         command=[nested],
         functions=["leaf", "thrower", "middle", "outer"],
         action="histogram",
@@ -205,7 +205,7 @@ def test_values_are_those_that_the_program_logs(
 ) -> None:
     """Results of all 64 bits, and negative arguments of calls that call themselves."""
     log = tmp_path / "log"
-    with lbtrace.trace(
+    with python.trace(
         command=[programs / "truth", log, *map(str, words)],
         functions=f"traced_{function}",
         action="histogram",
@@ -227,7 +227,7 @@ def test_values_are_those_that_the_program_logs(
 
 
 def check_durations(program: Path, log: Path, mode: str | None) -> None:
-    with lbtrace.trace(
+    with python.trace(
         command=[program, "60", log],
         functions="timed",
         action="histogram",
@@ -281,7 +281,7 @@ def test_a_capture_holds_the_answer(programs: Path, lbtrace: Run, tmp_path: Path
 
 def test_what_has_no_room_is_lost(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aggregates, "BUCKETS", 2)
-    with lbtrace.trace(
+    with python.trace(
         command=[programs / "fib", "9"], functions="fib", action="histogram", arg="n"
     ) as session:
         (row,) = session.table()
@@ -290,7 +290,7 @@ def test_what_has_no_room_is_lost(programs: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_values_that_cannot_be_read_are_told(programs: Path) -> None:
-    with lbtrace.trace(
+    with python.trace(
         command=[programs / "fib", "9"], functions="fib", action="histogram", arg="*(int *)(long)n"
     ) as session:
         (row,) = session.table()
@@ -414,6 +414,12 @@ def test_slow_calls_alone(
     assert {name: row["total"] for name, row in rows.items()} == dict.fromkeys(
         ("work", "inner"), 3 * 120000 + 6 + 9
     )
+    table = python.latency(
+        command=[program], functions=["work", "inner"], slow=110_000_000, where="n != 120000"
+    ).wait()
+    found = {row.name: row for row in table}
+    assert {name: row.count for name, row in found.items()} == {"work": 3, "inner": 3}
+    assert min(row.min for row in found.values()) > 110_000_000
     done = lbtrace("latency", "--func", "work", "--slow", "5ms", "--where", "n =", "--", program)
     assert done.stderr.startswith("  n =\n    ^\n")
 

@@ -12,8 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+import lbtrace as python
 from lbtrace.bpf.attach.kernel_plain import PMU
 from lbtrace.bpf.features import finds_mappings
+from lbtrace.errors import UsageError
 from lbtrace.system.tracefs import find_root
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -134,5 +138,15 @@ def test_time_blocked(lbtrace: Run, tmp_path: Path) -> None:
     rows = json.loads(lbtrace(*long).stdout.splitlines()[-1])["stacks"]
     assert sum(row["count"] for row in rows) >= 18
     assert min(row["total"] / row["count"] for row in rows) >= 9_000_000
+    command = [sys.executable, "-c", script]
+    found = python.stacks(command=command, off_cpu=9_000_000).wait().rows
+    assert sum(row.count for row in found) >= 18
+    assert min(row.total / row.count for row in found) >= 9_000_000
+    slept = [row for row in found if "hrtimer_nanosleep" in {f.name for f in row.frames}]
+    assert 18 <= sum(row.count for row in slept) <= 20
+    with pytest.raises(UsageError, match="off_cpu= is about processes, and none is named"):
+        python.stacks(binary="libc.so.6", off_cpu=1)
+    with pytest.raises(UsageError, match=r"all that threads wait for, and functions= about calls"):
+        python.stacks(command=command, functions="main", off_cpu=1)
     refused = lbtrace("stacks", "--off-cpu", "--func", "main", "--", "true")
     assert (refused.returncode, refused.stdout) == (2, "")

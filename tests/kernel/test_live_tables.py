@@ -110,6 +110,7 @@ def functions(frame: list[str]) -> list[str]:
         (("count",), ["alpha", "beta", "gamma_"], "3"),
         (("latency",), ["gamma_", "alpha", "beta"], ":"),
         (("attach", "--format", "report"), ["gamma_", "alpha", "beta"], "7"),
+        (("report",), ["gamma_", "alpha", "beta"], "7"),
     ],
 )
 def test_keys_sort_filter_and_pause(
@@ -192,3 +193,35 @@ def test_a_command_keeps_what_is_typed(
     )
     assert (done.returncode, read.read_text()) == (0, "q1/p\n")
     assert "q quit" not in "".join(map("".join, terminal.frames()))
+
+
+@pytest.mark.parametrize(("words", "most"), [((), 1000), (("--top", "1100"), 1100)])
+def test_what_is_too_long_for_a_terminal_is_not_printed(
+    words: tuple[str, ...],
+    most: int,
+    working: int,
+    terminal: Terminal,
+    start_lbtrace: Callable[..., Any],
+) -> None:
+    traced = start_lbtrace(
+        *("count", "--func", "alpha", "--by", "n", "--pid", working, *words),
+        **{"stdin": terminal.other, "stdout": terminal.other},
+        env={**os.environ, "TERM": "xterm"},
+    )
+    more = re.compile(r"and ([\d,]+) more")
+
+    def left(frame: list[str]) -> int:
+        found = more.search("\n".join(frame))
+        return int(found[1].replace(",", "")) if found else 0
+
+    terminal.shows(lambda frame: left(frame) > 1200, "many rows")
+    terminal.seen = len(terminal.frames()) - 1
+    traced.process.send_signal(signal.SIGINT)
+    status, _, said = traced.finish()
+    assert status == 0
+    counted = re.search(r"([\d,]+) calls counted, nothing lost", said)
+    last = terminal.frames()[-1]
+    rows = [line for line in last if re.fullmatch(r" *1  +\d+", line)]
+    assert len(rows) == most
+    assert counted
+    assert left(last) == int(counted[1].replace(",", "")) - most

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
+from pyarrow import parquet
 
 import lbtrace as public
 
@@ -37,9 +41,59 @@ def test_rows_are_what_the_program_logs(
     assert frame.groupby("name")["calls"].sum().to_dict() == functions
     exported = lbtrace("report", capture, "--format", "json", "--sort", "calls")
     assert {row["name"]: row["calls"] for row in json.loads(exported.stdout)["rows"]} == functions
-    log.unlink()
-    done = lbtrace("attach", "--format", "report", *command)
-    table = [line.split() for line in done.stdout.splitlines()]
-    assert table[0][-1] == "FUNCTION"
-    shown = {words[-1]: int(words[-2].replace(",", "")) for words in table[1:]}
-    assert shown == Counter(line.split()[2] for line in log.read_text().splitlines())
+    for words in (("attach", "--format", "report"), ("report",)):
+        log.unlink(missing_ok=True)
+        done = lbtrace(*words, *command)
+        table = [line.split() for line in done.stdout.splitlines()]
+        assert table[0][-1] == "FUNCTION"
+        shown = {words[-1]: int(words[-2].replace(",", "")) for words in table[1:]}
+        assert shown == Counter(line.split()[2] for line in log.read_text().splitlines())
+
+
+def test_what_rows_are_by(programs: Path, tmp_path: Path, lbtrace: Callable[..., Any]) -> None:
+    """Callers and arguments of the calls that tests/programs/trace.c makes: larger(12, 3) and
+    larger(13, 3), each of which calls smaller once; in files, whose names say the format."""
+    rows = {}
+    for words, name in (
+        (("--callers", "smaller"), "callers.csv"),
+        (("--callees", "traceme2"), "callees.json"),
+        (("--by", "arg:n"), "values.parquet"),
+    ):
+        path = tmp_path / name
+        traced = ("--func", "traceme*,larger,smaller", "-o", path, "--", programs / "trace")
+        done = lbtrace("report", *words, *traced)
+        assert (done.returncode, done.stdout) == (0, "33\n37\n")
+        rows[name] = path
+    called = [*csv.DictReader(rows["callers.csv"].open())]
+    assert [(row["key"], row["name"], row["calls"]) for row in called] == [
+        ("larger", "smaller", "2")
+    ]
+    below = json.loads(rows["callees.json"].read_text())["rows"]
+    assert [(row["key"], row["name"], row["calls"]) for row in below] == [
+        ("traceme2", "traceme", 1)
+    ]
+    values = parquet.read_table(rows["values.parquet"]).to_pylist()
+    assert Counter({(row["name"], row["key"]): row["calls"] for row in values}) == {
+        **{("traceme", "12"): 1, ("traceme", "13"): 1, ("traceme2", "13"): 1},
+        **{("larger", ""): 2, ("smaller", ""): 2},
+    }
+
+
+@pytest.mark.parametrize("command", ["count", "latency", "stacks", "report"])
+def test_the_suffix_gives_the_format(
+    command: str, programs: Path, tmp_path: Path, lbtrace: Callable[..., Any]
+) -> None:
+    for suffix in ("json", "csv", "parquet"):
+        lbtrace(command, "--func", "fib", "-o", tmp_path / f"x.{suffix}", "--", programs / "fib", 4)
+    assert json.loads((tmp_path / "x.json").read_text())
+    read = parquet.read_table(tmp_path / "x.parquet").to_pylist()
+    lines = [*csv.DictReader((tmp_path / "x.csv").open())]
+    assert read[0].keys() == lines[0].keys()
+    assert len(read) == len(lines)
+    done = lbtrace(command, "--func", "fib", "-o", tmp_path / "x.y", "--", programs / "fib", 4)
+    assert (done.returncode, "add --format, or a suffix: .txt" in done.stderr) == (2, True)
+    capture = tmp_path / "x.lbt"
+    lbtrace(command, "--func", "fib", "-o", capture, "--", programs / "fib", 4)
+    reader = command if command in ("stacks", "report") else "export"
+    lbtrace(reader, capture, "-o", tmp_path / "again.csv")
+    assert (tmp_path / "again.csv").read_text().splitlines()[0] == ",".join(lines[0])

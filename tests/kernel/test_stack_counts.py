@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections import Counter
 from collections.abc import Callable
@@ -201,3 +202,67 @@ def test_no_stack_of_a_process_that_runs_is_cut(
     calls = [row for row in map(json.loads, shown.splitlines()) if row["type"] == "call"]
     assert len(calls) > 100
     assert {call["callers"]["end"] for call in calls} == {"outermost"}
+
+
+OF_LIBRARY = r"""
+#include <search.h>
+#include <unistd.h>
+static int same(const void *a, const void *b) { return *(int *)a != *(int *)b; }
+__attribute__((noipa)) int seek(int n)
+{
+	int values[] = {3, 1, n};
+	size_t count = 3;
+	int *found = lfind(&n, values, &count, sizeof n, same);
+	return *found + 1;
+}
+int main(void) { for (int n = 0;; n++) { seek(n); usleep(1000); } }
+"""
+
+
+def test_no_stack_of_a_library_that_processes_run_is_cut(
+    compiled: Callable[[str, list[str], str], Path], start: Callable[..., Any], lbtrace: Run
+) -> None:
+    """What these have mapped besides is known before the probes are attached, though no process is
+    named."""
+    program = compiled("seeking.c", ["gcc", "-O1", "-fomit-frame-pointer"], OF_LIBRARY)
+    start(program)
+    of = ["--func", "lfind", "--binary", "libc.so.6", "--duration", "0.5s", "--format", "json"]
+    rows = json.loads(lbtrace("stacks", *of).stdout)["stacks"]
+    own = [row for row in rows if str(program) in {each["binary"] for each in row["frames"]}]
+    assert {row["end"] for row in own} == {"outermost"}
+    for row in own:
+        assert [frame["name"] for frame in row["frames"][:3]] == ["lfind", "seek", "main"]
+
+
+LOADED = r"""
+#include <stdlib.h>
+__attribute__((noipa)) void *get(void)
+{
+	void *got = malloc(4711);
+	__asm__ volatile("");
+	return got;
+}
+__attribute__((constructor)) void begin(void) { for (int n = 0; n < 50; n++) free(get()); }
+"""
+
+LOADS = r"""
+#include <dlfcn.h>
+int main(int count, char **words) { return !dlopen(words[1], RTLD_NOW); }
+"""
+
+
+def test_what_a_command_loads_late_is_known_the_second_time(
+    compiled: Callable[[str, list[str], str], Path], lbtrace: Run, tmp_path: Path
+) -> None:
+    library = compiled("loaded.c", ["gcc", "-O1", "-shared", "-fPIC"], LOADED)
+    program = compiled("loads.c", ["gcc", "-O1"], LOADS)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    traced = ["--func", "malloc@libc.so.6", "--where", "arg0 == 4711", "--format", "json"]
+    for _ in range(2):
+        done = lbtrace("stacks", *traced, "--", program, library, env=environment)
+        rows = json.loads(done.stdout)["stacks"]
+        assert sum(row["count"] for row in rows) == 50
+    assert {row["end"] for row in rows} == {"outermost"}
+    names = [[frame["name"] for frame in row["frames"]] for row in rows]
+    assert [each[:3] for each in names] == [["malloc", "get", "begin"]]
+    assert "main" in names[0]

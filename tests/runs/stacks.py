@@ -42,7 +42,7 @@ def place(pc):
         del ranges[:]
         for line in open(f"/proc/{{gdb.selected_inferior().pid}}/maps"):
             words = line.split(None, 5)
-            if len(words) == 6 and words[5].startswith("/"):
+            if len(words) == 6 and "x" in words[1] and words[5].startswith("/"):
                 start, end = (int(each, 16) for each in words[0].split("-"))
                 ranges.append((start, end, start - int(words[2], 16), words[5].strip()))
     return "", pc

@@ -393,3 +393,34 @@ def test_rows_are_bounded(monkeypatch: Any, tmp_path: Path, capfd: Any) -> None:
     made = json.loads(capfd.readouterr().out)
     assert len(made["rows"]) == 3
     assert made["unkept"] + sum(row["calls"] for row in made["rows"]) == made["calls"] > 3
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong", "advice"),
+    [
+        ("report", "neither a capture", "write: lbtrace report CAPTURE, or lbtrace report [--func"),
+        ("report ./fib 3", "unexpected: 3", "write: lbtrace report -- ./fib 3"),
+        ("report ./fib", "./fib is not a capture", "write: lbtrace report -- ./fib"),
+        (
+            "report --func f ./fib",
+            "./fib is to be a capture, and --func is about what is traced",
+            "write: lbtrace report --func f -- ./fib",
+        ),
+        (
+            "report run.lbt -- ./fib",
+            "run.lbt is to be a capture, and -- is about what is traced",
+            "leave one of them out",
+        ),
+        ("report --salvage -- ./fib", "--salvage is about a capture", "write: lbtrace report CAP"),
+    ],
+)
+def test_a_trace_or_a_capture(
+    words: str, wrong: str, advice: str, tmp_path: Path, monkeypatch: Any, capfd: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("fib").write_bytes(Path("/bin/true").read_bytes())
+    Path("fib").chmod(0o755)
+    assert main(words.split()) in (1, 2)
+    said = capfd.readouterr().err.splitlines()
+    assert said[0].startswith(f"lbtrace: {wrong}")
+    assert said[1].startswith(f"  {advice}")
