@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lbtrace.expressions.operands import Constant
-from lbtrace.expressions.tree import ExpressionError, Operator
+from lbtrace.expressions.tree import TIMES, ExpressionError, Operator
 
 
 def refuse_prefix(operator: Operator, constant: Constant) -> None:
@@ -25,7 +25,7 @@ def refuse_time(constant: Constant) -> None:
 def refuse_decimals(constant: Constant, name: str, hint: str = "") -> None:
     """Raise `ExpressionError` where it has decimals, which the value ``name`` has not."""
     if constant.form == "real":
-        whole = "write a time: 1.5ms" if name == "duration" else "write a whole number"
+        whole = "write a time: 1.5ms" if name in TIMES else "write a whole number"
         hint = hint or whole
         what = f"{name or 'this'} has no decimals"
         raise ExpressionError(constant.at, what, hint)
