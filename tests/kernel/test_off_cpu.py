@@ -264,7 +264,7 @@ def test_compared_live(
         assert ("left out: 1 call of which a value" in later.stderr) == (count > 0)
     asked = ("--syscall", "clock_nanosleep", "--off-cpu", "--where", "blocked > 20ms")
     done = lbtrace("attach", *asked, "--", rests)
-    assert done.stdout.count("= 0 (off-CPU: blocked 3") == 11  # the kernel knows no stacks
+    assert done.stdout.count("= 0 (off-CPU: blocked 3") == 10
     for wrong, why in (
         (("--where", "blocked > 20ms"), "--off-cpu measures that, of calls on threads"),
         (("--off-cpu", "--where", "blocked > 20"), "this time has no unit: 20 of what?"),
