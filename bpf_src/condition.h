@@ -83,9 +83,15 @@ static __always_inline __u32 compare_texts(__u32 number, const struct lbt_spec *
  * verifier follows both sides of each, in every iteration.
  */
 static __noinline bool passes(const struct lbt_spec *spec, const __u64 *values, __u32 faults,
-			      __u32 results)
+			      __u32 results, const struct lbt_open_call *call)
 {
 	__u64 failing = spec->opaque_zero, holding = spec->opaque_zero;
+	__u64 blocked = spec->opaque_zero, runnable = spec->opaque_zero;
+
+	if (config.compares_off_cpu && call) {
+		blocked |= call->off_cpu.blocked;
+		runnable |= call->off_cpu.runnable;
+	}
 
 	for (int i = 0; i < LBT_CONDITIONS; i++) {
 		const struct lbt_condition *c = &spec->condition[i];
@@ -95,6 +101,9 @@ static __noinline bool passes(const struct lbt_spec *spec, const __u64 *values, 
 		if (i >= spec->conditions)
 			break;
 		v = select_slot(values, c->slot);
+		if (config.compares_off_cpu)
+			v |= (blocked & is_same(c->slot, LBT_SLOT_BLOCKED)) |
+			     (runnable & is_same(c->slot, LBT_SLOT_RUNNABLE));
 		if (config.compared_texts && c->text) {
 			v = results >> 2 * i & 3;
 			unreadable |= v >> 1;

@@ -99,13 +99,20 @@ static __always_inline __u64 select_fetched(const __u64 *values, __u32 wanted)
 	return v;
 }
 
-/* The same of those, too, that are not fetched. */
+/*
+ * The same of those, too, that are not fetched. There is no loop: in one that is called from several
+ * depths the verifier of 5.10.223 follows a null pointer (__mark_chain_precision() in
+ * kernel/bpf/verifier.c), and the kernel panics.
+ */
 static __noinline __u64 select_slot(const __u64 *values, __u32 wanted)
 {
-	__u64 v = select_fetched(values, wanted);
+	__u64 v = 0;
 
-	for (__u32 slot = LBT_FETCHES; slot < LBT_SLOTS; slot++)
+#pragma clang loop unroll(full)
+	for (__u32 slot = 0; slot < LBT_SLOTS; slot++) {
 		v |= values[slot] & is_same(wanted, slot);
+		barrier_var(v); /* one after the other, for which registers suffice */
+	}
 	return v;
 }
 

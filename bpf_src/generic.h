@@ -140,6 +140,8 @@ static __noinline bool remember(struct pt_regs *ctx, struct hit *at,
 	call->time = at->time;
 	call->spec = at->spec;
 	call->probe = at->probe;
+	if (config.compares_off_cpu)
+		keep_off_cpu(at, call);
 	for (int i = 0; i < LBT_KEPT; i++)
 		if (config.keeping && spec->keeps[i])
 			bpf_probe_read_kernel(&call->kept[i], sizeof(call->kept[i]),
@@ -237,6 +239,8 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 			call = NULL;
 		}
 	}
+	if (config.compares_off_cpu && at->kind == LBT_CLOSE && !spend_off_cpu(at, call))
+		faults |= 1 << LBT_SLOT_BLOCKED | 1 << LBT_SLOT_RUNNABLE;
 	zero |= zero << 32;
 	barrier_var(zero);
 	for (int i = 0; i < LBT_FETCHES; i++)
@@ -283,7 +287,9 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	}
 	if (config.compared_texts && spec->conditions)
 		comparisons = compare_texts(at->spec, spec, values);
-	if (config.filtered && spec->conditions && !passes(spec, values, faults, comparisons)) {
+	if (config.filtered && spec->conditions && !passes(spec, values, faults, comparisons, call)) {
+		if (config.compares_off_cpu && faults >> LBT_SLOT_BLOCKED & 1)
+			increment(LBT_UNSPLIT);
 		nest(at, call, false);
 		if (call)
 			forget_call(at);

@@ -126,6 +126,8 @@ enum lbt_relation {
 #define LBT_SLOT_GOROUTINE 19 /* of functions of Go that keep no register; 0: none */
 #define LBT_SLOTS 20
 #define LBT_SLOT_COMM 20
+#define LBT_SLOT_BLOCKED 21 /* of a call that returns: struct lbt_off_cpu */
+#define LBT_SLOT_RUNNABLE 22
 
 /* A text is compared as 0 if it is the wanted one, else as 1. Conditions on texts come first. */
 struct lbt_condition {
@@ -304,6 +306,7 @@ struct lbt_open_call {
 	__u64 inner;	  /* bpf_src/nesting.h: what timed calls inside of it have taken */
 	__u64 around_frame; /* the one that it is inside of */
 	__u64 around_probe;
+	struct lbt_off_cpu off_cpu; /* of the thread at the entry; compared, of the call */
 };
 
 #define LBT_UNKNOWN_AROUND 1 /* no frame */
@@ -368,6 +371,7 @@ struct lbt_config {
 	__u32 times_inner;   /* of the former: and how long that took */
 	__u32 shows_left;    /* calls that wait for a condition on their return are shown if left */
 	__u32 off_cpu;	     /* it is asked how long threads do not run */
+	__u32 compares_off_cpu; /* some condition is on how long calls were blocked or runnable */
 	__u32 off_cpu_probe; /* of the points at which they were blocked, */
 	__u64 off_cpu_bound; /* for so long at least, ns */
 };
@@ -387,6 +391,7 @@ enum lbt_counter {
 	LBT_STACKS_LOST, /* stacks for which there was no memory, or the ring had no room */
 	LBT_UNCOMPUTED, /* operations without a result: divisions by 0, shifts too far */
 	LBT_IN_INTERRUPT, /* calls of the kernel's functions that interrupts made in traced threads */
+	LBT_UNSPLIT, /* calls that such a condition left out, as it is not known of them */
 	LBT_COUNTERS,
 };
 

@@ -104,4 +104,32 @@ static __noinline bool report_off_cpu(struct hit *at)
 	return true;
 }
 
+/* Keeps for a call that is entered how long its thread has not run, which has been reported. */
+static __noinline void keep_off_cpu(const struct hit *at, struct lbt_open_call *call)
+{
+	struct lbt_thread_time *known = time_of_thread(at);
+
+	call->off_cpu.blocked = call->off_cpu.runnable = LBT_NOT_KNOWN;
+	if (known)
+		call->off_cpu = known->reported;
+}
+
+/*
+ * Makes of that, as the call returns, how long it has not run; false where that is not known: a
+ * goroutine, or a stack that the program made, may go on in another thread.
+ */
+static __noinline bool spend_off_cpu(struct hit *at, struct lbt_open_call *call)
+{
+	struct lbt_off_cpu sum;
+
+	if (!call || at->goroutine || at->other)
+		return false;
+	sum = off_cpu_at(time_of_thread(at), &at->time);
+	if (sum.blocked == LBT_NOT_KNOWN || call->off_cpu.blocked == LBT_NOT_KNOWN)
+		return false;
+	call->off_cpu.blocked = sum.blocked - call->off_cpu.blocked;
+	call->off_cpu.runnable = sum.runnable - call->off_cpu.runnable;
+	return true;
+}
+
 #endif

@@ -28,6 +28,8 @@ SLOTS = {
     "from_program": lib.LBT_SLOT_DURATION,  # at an entry
     "goroutine": lib.LBT_SLOT_GOROUTINE,
     "comm": lib.LBT_SLOT_COMM,
+    "blocked": lib.LBT_SLOT_BLOCKED,
+    "runnable": lib.LBT_SLOT_RUNNABLE,
 }
 """What conditions compare besides fetched values."""
 

@@ -206,6 +206,7 @@ class TraceObject:
             uncomputed=totals[lib.LBT_UNCOMPUTED],
             stacks=totals[lib.LBT_STACKS_LOST],
             in_interrupt=totals[lib.LBT_IN_INTERRUPT],
+            unsplit=totals[lib.LBT_UNSPLIT],
             unhooked=self.kernel_links.unhooked(),
         )
 
@@ -240,9 +241,8 @@ class TraceObject:
         key = ffi.new("uint32_t *")
         totals: list[int] = []
         for key[0] in range(lib.LBT_COUNTERS):
-            code = lib.bpf_map__lookup_elem(
-                self.map("counters"), key, 4, cells, ffi.sizeof(cells), 0
-            )
+            size = ffi.sizeof(cells)
+            code = lib.bpf_map__lookup_elem(self.map("counters"), key, 4, cells, size, 0)
             check(code, "read the counters")
             totals.append(sum(cells) & (1 << 64) - 1)  # one CPU may take back what another counted
         return totals

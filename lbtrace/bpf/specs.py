@@ -102,13 +102,7 @@ class Specs:
             or any(c.other >= 0 for p in probes for c in p.conditions)
         )
         self.computing = later or any(f.operation for p in probes for f in p.fetches)
-        self.compared_texts = later or any(
-            c.subject in TEXT_SUBJECTS for p in probes for c in p.conditions
-        )
-        self.memory |= self.compared_texts
-        self.from_program = later or any(
-            c.subject == "from_program" for p in probes for c in p.conditions
-        )
+        self._set_compared({c.subject for p in probes for c in p.conditions}, later)
         self.actions = {*plan.actions} - SENDING
         self.aggregating = sum(1 << ACTIONS[name] for name in self.actions)
         self._set_keys(plan)
@@ -147,6 +141,13 @@ class Specs:
         for opening, closing in pairs.items():
             cookie = opening | specs[opening] << 32 | specs[closing] << 48
             self.cookies[opening] = self.cookies[closing] = cookie
+
+    def _set_compared(self, subjects: set[str], later: bool) -> None:
+        """What conditions are on."""
+        self.compared_texts = later or not subjects.isdisjoint(TEXT_SUBJECTS)
+        self.memory |= self.compared_texts
+        self.from_program = later or "from_program" in subjects
+        self.compares_off_cpu = not subjects.isdisjoint(("blocked", "runnable"))
 
     def _set_keys(self, plan: Plan) -> None:
         """What keys are made of, and which values are aggregated."""

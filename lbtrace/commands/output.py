@@ -211,6 +211,9 @@ def describe(summary: Summary) -> list[str]:
         if number := getattr(losses, cause):
             lines.append(f"  {words}: {number:,}")
     lines += _uncompared(losses)
+    if number := losses.unsplit:
+        calls = _count(number, "call")
+        lines.append(f"  {calls} left out, of which it is not known how long they were off the CPU")
     if number := losses.uncomputed:
         what = _count(number, "computation")
         lines.append(f"  {what} without a result, divided by 0 or shifted too far")

@@ -38,7 +38,7 @@ from lbtrace.expressions.refusals import (
     refuse_time,
 )
 from lbtrace.expressions.resolve import compute_both
-from lbtrace.expressions.tree import SWAPPED, Comparison, ExpressionError, Operator, written
+from lbtrace.expressions.tree import SWAPPED, TIMES, Comparison, ExpressionError, Operator, written
 from lbtrace.expressions.unsuited import (
     no_text,
     no_unit,
@@ -58,12 +58,12 @@ ADDRESS = TYPES[UNSIGNED_LONG]
 PSEUDO_TYPES: dict[str, Type] = {
     "pid": TYPES[UNSIGNED],
     "tid": TYPES[UNSIGNED],
-    "duration": TYPES[UNSIGNED_LONG],
+    **dict.fromkeys(TIMES, TYPES[UNSIGNED_LONG]),
     "goroutine": TYPES[UNSIGNED_LONG],
     "from_program": TYPES[UNSIGNED],
 }
 
-MOMENTS: dict[str, Moment] = {"duration": "return", "from_program": "entry"}
+MOMENTS: dict[str, Moment] = {**dict.fromkeys(TIMES, "return"), "from_program": "entry"}
 """When the kernel knows them, if not at both."""
 
 OF_TEXT = frozenset({"==", "!=", "startswith", "lacks"})
@@ -198,7 +198,7 @@ class Comparer:
             raise ExpressionError(
                 constant.at, "comm is compared with text", 'write comm == "redis"'
             )
-        if pseudo.name != "duration":
+        if pseudo.name not in TIMES:
             refuse_time(constant)
         elif constant.form != "time" and (number := number_of(constant)):
             raise no_unit(constant.at, number)

@@ -4,6 +4,7 @@ a register, a global variable."""
 from __future__ import annotations
 
 from lbtrace.abi.locations import Location
+from lbtrace.errors import option
 from lbtrace.expressions.constants import ambiguous_constant, find_constants, unknown_constant
 from lbtrace.expressions.globals import global_called, named_global
 from lbtrace.expressions.hints import IN_A_SHELL
@@ -16,7 +17,7 @@ from lbtrace.expressions.operands import (
     Scope,
 )
 from lbtrace.expressions.own_values import own_value
-from lbtrace.expressions.tree import ExpressionError, Name
+from lbtrace.expressions.tree import TIMES_OFF_CPU, ExpressionError, Name
 from lbtrace.expressions.unsuited import how_to_name
 from lbtrace.model import LONG, Fetch, Type
 from lbtrace.values.pointer import ADDRESS
@@ -66,6 +67,8 @@ def _outside_name(node: Name, scope: Scope) -> Located:
         return found_global
     what = f"{node.name} is not known"
     hint = global_called(node.name, scope) or _explain_names(node.name, scope)
+    if node.name in TIMES_OFF_CPU and not scope.names.off_cpu:
+        hint = f"{option('off_cpu')} measures that, of calls on threads"
     raise ExpressionError(node.at, what, hint, lacks_name=True)
 
 
@@ -92,6 +95,7 @@ def _explain_names(name: str, scope: Scope) -> str:
     known = [name for name, _, _ in scope.arguments if name]
     known += ["retval"] * scope.names.retval
     known += ["pid", "tid", "comm", "duration"] * scope.of_events
+    known += [*TIMES_OFF_CPU] * (scope.of_events and scope.names.off_cpu)
     first, part = scope.names.registers[0], ""
     if scope.names.stand_alone:
         known.append(f"the registers {', '.join(scope.names.registers)}")

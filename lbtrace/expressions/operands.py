@@ -54,21 +54,24 @@ class Constant(Struct, frozen=True):
 
 
 class Pseudo(Struct, frozen=True):
-    """One of `PSEUDO`, or, in Go, `GOROUTINE`."""
+    """One of `PSEUDO`, `TIMES_OFF_CPU`, or, in Go, `GOROUTINE`."""
 
     at: int
-    name: Literal["pid", "tid", "comm", "duration", "goroutine", "from_program"]
+    name: Literal[
+        "pid", "tid", "comm", "duration", "blocked", "runnable", "goroutine", "from_program"
+    ]
 
 
 class Names(Struct, frozen=True):
     """What expressions may name besides parameters: ``registers``, in ``reg``, and where they
     ``stand_alone`` also by themselves; the result if there is a ``retval``; ``globals``; the number
-    of the ``goroutine``."""
+    of the ``goroutine``; how long a call was ``off_cpu``."""
 
     registers: tuple[str, ...]
     stand_alone: bool = False
     retval: bool = True
     goroutine: bool = False
+    off_cpu: bool = False
     globals: GlobalVariables | None = None
 
 

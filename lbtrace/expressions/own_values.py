@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from lbtrace.abi.locations import Location, moved
 from lbtrace.expressions.arithmetic import is_near
 from lbtrace.expressions.operands import GOROUTINE, PSEUDO, Located, Operand, Pseudo, Scope
-from lbtrace.expressions.tree import ExpressionError, Name, Node
+from lbtrace.expressions.tree import TIMES_OFF_CPU, ExpressionError, Name, Node
 from lbtrace.model import Fetch, Member
 
 ERROR = "err", "error"
@@ -23,6 +23,8 @@ def own_value(node: Name, scope: Scope) -> Located | None:
             return Operand(node.at, type, place, "entry")
     if node.name == GOROUTINE and scope.names.goroutine:
         return Pseudo(node.at, "goroutine")
+    if node.name in TIMES_OFF_CPU and scope.names.off_cpu:
+        return Pseudo(node.at, node.name)  # type: ignore[arg-type]
     return _named_result(node, scope)
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from lbtrace.expressions.syntax import condition
 from lbtrace.expressions.tree import (
+    TIMES,
     After,
     Binary,
     Cast,
@@ -48,8 +49,6 @@ OF_CALLS: dict[str, Callable[[Call], int | bytes | None]] = {
     "runnable": lambda call: call.runnable,
 }
 """What is known of a call besides its values; None where it was not seen."""
-
-TIMES = frozenset({"duration", "blocked", "runnable"})
 
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
@@ -232,7 +231,7 @@ class RecordedTest:
         if name in OF_CALLS:
             value = OF_CALLS[name](call)
             if value is None:
-                raise NotRecorded
+                raise LacksName(name) if call.end == "point" and name in TIMES else NotRecorded
             return value
         number = name.removeprefix("arg")
         if number != name and number.isdigit():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lbtrace.abi.locations import WORD
 from lbtrace.expressions.constants import text_for_constant
 from lbtrace.expressions.operands import Constant, Operand
-from lbtrace.expressions.tree import ExpressionError, Operator
+from lbtrace.expressions.tree import TIMES, ExpressionError, Operator
 from lbtrace.expressions.unsuited import no_text, number_for_text, refuse_declared
 
 
@@ -28,7 +28,7 @@ def refuse_time(constant: Constant) -> None:
 def refuse_decimals(constant: Constant, name: str, hint: str = "") -> None:
     """Raise `ExpressionError` where it has decimals, which the value ``name`` has not."""
     if constant.form == "real":
-        whole = "write a time: 1.5ms" if name == "duration" else "write a whole number"
+        whole = "write a time: 1.5ms" if name in TIMES else "write a whole number"
         hint = hint or whole
         what = f"{name or 'this'} has no decimals"
         raise ExpressionError(constant.at, what, hint)

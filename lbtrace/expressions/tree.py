@@ -235,6 +235,11 @@ class Request(Struct, frozen=True):
         asked = (self.named, self.test)
         return self.errors or _names(asked, AT_RETURN) or has_after(asked)
 
+    @property
+    def names_times_off_cpu(self) -> bool:
+        """Whether it is about those, or values of the functions that are called so."""
+        return _names(self.test, TIMES_OFF_CPU)
+
 
 def names_in(tree: object) -> set[str] | None:
     """Return the names in ``tree``; None where it also asks for registers."""
@@ -302,6 +307,12 @@ def has_after(tree: object) -> bool:
 
 
 AT_RETURN = ("retval", "duration")
+
+TIMES_OFF_CPU = ("blocked", "runnable")
+"""Names of what is known of every return where it is measured, and no value of the function is
+called so."""
+
+TIMES = ("duration", *TIMES_OFF_CPU)
 
 
 def _names(tree: object, names: tuple[str, ...]) -> bool:

@@ -7,7 +7,7 @@ import re
 from lbtrace.abi.locations import WORD
 from lbtrace.errors import option
 from lbtrace.expressions.hints import IN_A_SHELL
-from lbtrace.expressions.tree import ExpressionError, spelled
+from lbtrace.expressions.tree import TIMES, ExpressionError, spelled
 from lbtrace.model import Type
 from lbtrace.recognize.wide_text import is_wide
 
@@ -157,8 +157,8 @@ def how_to_compare_event(event: str, word: str) -> str:
     is known of every ``event``: its ``pid``, for one."""
     if event == "comm":
         return f'text is quoted: "{word}"{IN_A_SHELL}'
-    if event == "duration":
-        return "write a time: duration > 1.5ms"
+    if event in TIMES:
+        return f"write a time: {event} > 1.5ms"
     return f"write a number: {event} == 4711"
 
 

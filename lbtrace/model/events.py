@@ -210,10 +210,11 @@ class Losses(Struct):
 
     Not lost, but not shown either are calls that conditions on results and durations could not be
     about: ``uncompared_tail`` jumped to a function whose return is not watched, ``uncompared_open``
-    were left by an exception, longjmp or the like, or are still open. ``uncomputed`` are operations
-    of expressions that have no result, divisions by 0 and shifts too far: no condition on
-    them holds. ``in_interrupt`` are calls of the kernel's functions by interrupts, which the thread
-    that they interrupt has not made.
+    were left by an exception, longjmp or the like, or are still open; of ``unsplit`` it is not
+    known how long they were blocked or runnable. ``uncomputed`` are operations of expressions that
+    have no result, divisions by 0 and shifts too far: no condition on them holds. ``in_interrupt``
+    are calls of the kernel's functions by interrupts, which the thread that they interrupt has not
+    made.
 
     ``events`` counts those that are not shown at all, ``total`` also values.
     """
@@ -233,6 +234,7 @@ class Losses(Struct):
     stacks: int = 0
     in_interrupt: int = 0
     unhooked: int = 0
+    unsplit: int = 0
 
     @property
     def events(self) -> int:

@@ -80,9 +80,9 @@ class Condition(Struct, frozen=True):
 
     ``subject`` is compared with ``operand``: the fetched ``value`` in
     ``slot``, a number the kernel knows of every event, or, of a return, the
-    ``duration`` of the call in ns, of an entry whether it is ``from_program``: of the main program
-    or called by it; if ``other`` is not -1, with the value in that
-    slot instead of ``operand``. A string in ``slot``, or ``comm``, is
+    ``duration`` of the call in ns or how long it was ``blocked`` or ``runnable``, of an entry
+    whether it is ``from_program``: of the main program or called by it; if ``other`` is not -1,
+    with the value in that slot instead of ``operand``. A string in ``slot``, or ``comm``, is
     compared with ``text``, for which there are ``startswith`` and its
     contrary ``lacks``. What cannot be read fulfils no comparison. Conditions
     of the same ``group`` are alternatives; every group needs one that holds.
@@ -94,7 +94,16 @@ class Condition(Struct, frozen=True):
     signed: bool = True
     group: int = 0
     subject: Literal[
-        "value", "pid", "tid", "duration", "goroutine", "from_program", "text", "comm"
+        "value",
+        "pid",
+        "tid",
+        "duration",
+        "blocked",
+        "runnable",
+        "goroutine",
+        "from_program",
+        "text",
+        "comm",
     ] = "value"
     text: bytes = b""
     other: int = -1

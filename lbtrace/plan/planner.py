@@ -249,7 +249,10 @@ def _check_request(selection: Selection, count: int, paths: str) -> None:
             f"narrow {option('func')}, or add {option('force')}",
         )
     request = selection.request
-    if request is not None and request.needs_return and selection.returns == "none":
+    returns = request is not None and (
+        request.needs_return or (selection.off_cpu and request.names_times_off_cpu)
+    )
+    if returns and selection.returns == "none":
         raise UsageError(
             f"{option('returns', 'none')} sees no return, so neither retval nor duration is known",
             f"leave {option('returns')} out, or retval, duration and {option('errors')}",

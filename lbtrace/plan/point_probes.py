@@ -87,7 +87,7 @@ class PointPlanner:
         self._go = go_plan(image, table)
         self._finds_goroutine = False
         self._selection = selection
-        self._values = of_image(selection.values, image)
+        self._values = replace(of_image(selection.values, image), off_cpu=False)
         self._by_default = by_default
         self.cut: list[str] = []
         self.places: Counter[str] = Counter()

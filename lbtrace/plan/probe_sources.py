@@ -116,10 +116,12 @@ def _plan(
     """What is shown, and its probes with their values."""
     binary = found.function.binary
     machine = Machine(images[binary].machine if binary >= 0 else os.uname().machine)
+    closes = found.closes if selection.returns != "none" else None
+    chosen = selection.values
     values = select_values(
         machine,
         found.prototype,
-        selection.values,
+        replace(chosen, off_cpu=chosen.off_cpu and closes is not None),
         found.places,
         undeclared=found.prototype is None,
         by_register=found.by_register,
@@ -128,7 +130,6 @@ def _plan(
     asked = selection.request and selection.request.wanted
     if found.completed and not (asked or selection.aggregates):
         values, again = found.completed(values)
-    closes = found.closes if selection.returns != "none" else None
     if values.asks_return and closes is None:
         raise UsageError(f"{found.function.name} has no end that is seen", "leave retval out")
     opens = replace(found.opens, fetches=values.fetches, conditions=values.conditions)

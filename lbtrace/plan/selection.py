@@ -67,4 +67,7 @@ class Selection(Choices, frozen=True):
     @property
     def values(self) -> ValueSelection:
         """Which values are shown."""
-        return ValueSelection(self.args, self.detail, self.request, full_names=self.full_names)
+        measured = bool(self.off_cpu) and not self.aggregates
+        return ValueSelection(
+            self.args, self.detail, self.request, full_names=self.full_names, off_cpu=measured
+        )

@@ -35,6 +35,7 @@ class ValueSelection(Struct, frozen=True):
     prototype, or one without debug information. The first of them are ``skipped``, where another
     probe shows these. ``detail`` says how much is read of a value. A ``request`` has values to show
     instead, or a filter. ``full_names``: see `lbtrace.model.choices.Choices`.
+    It is measured how long calls are ``off_cpu``.
     """
 
     args: int | None = None
@@ -42,6 +43,7 @@ class ValueSelection(Struct, frozen=True):
     request: Request | None = None
     skipped: int = 0
     full_names: bool = False
+    off_cpu: bool = False
     globals: GlobalVariables | None = None
 
 
@@ -106,7 +108,7 @@ def select_values(
     """
     places = places or partial(locate_values, machine.name)
     least = REGISTER_ARGUMENTS if undeclared else 0
-    named = machine.registers, by_register, undeclared, finds_goroutine
+    named = machine.registers, by_register, undeclared, finds_goroutine, selection.off_cpu
     call_values = _plan_values(prototype, selection, places, named, least)
     values = (*call_values.parameters, *([call_values.result] if call_values.result else ()))
     if any(map(leads_to_code, values)) and len(call_values.fetches) < FETCHES:
@@ -126,7 +128,7 @@ def _plan_values(
     prototype: Prototype | None,
     selection: ValueSelection,
     places: Callable[[Prototype], Locations],
-    named: tuple[tuple[str, ...], bool, bool, bool],
+    named: tuple[tuple[str, ...], bool, bool, bool, bool],
     least: int,
 ) -> CallValues:
     if prototype is None:

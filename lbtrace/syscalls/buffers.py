@@ -99,12 +99,13 @@ def _with_results(
     members = [Value("", result.type, result.slot)]
     filled = _filled(machine, name, call)
     if filled is not None:
-        fetch = Fetch(register=registers[filled], limit=limit, read="bytes", length_from=0)
+        register, counted = registers[filled], result.slot
+        fetch = Fetch(register=register, limit=limit, read="bytes", length_from=counted)
         if name == "getcwd":  # which counts the NUL
             fetch = replace(fetch, read="string", length_from=-1)
-        fetches.append(replace(fetch, optional=True))
         buffer = call.parameters[filled]
-        members.append(Value(buffer.name, String(buffer.type), 1))
+        members.append(Value(buffer.name, String(buffer.type), len(fetches)))
+        fetches.append(replace(fetch, optional=True))
     again, late = list(fetches), list[Value]()
     for number, value in enumerate(values.parameters):
         if value.slot < 0:

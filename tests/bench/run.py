@@ -30,6 +30,7 @@ import markers
 import off_cpu
 import planning
 import starts
+import syscalls
 import threads
 import within
 
@@ -68,6 +69,7 @@ def main() -> None:
     markers.main(ratio)
     answers.main(ratio)
     off_cpu.main(ratio)
+    syscalls.main(ratio)
     within.main(ratio)
     threads.main(ratio)
     exit_sites.main()

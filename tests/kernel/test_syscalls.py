@@ -242,7 +242,9 @@ def test_choices(lbtrace: Callable[..., Any], here: Path) -> None:
     ((_, *sent, _, _), returned) = seen("sendto")[-1]
     assert sent == [None, 7, "MSG_DONTWAIT"]
     assert returned == {"returned": 7, "buff": "one\0two"}
-    assert seen("recvfrom")[-1][1] == {"returned": 7, "ubuf": "one\0two"}
+    received = {"returned": 7, "ubuf": "one\0two"}
+    assert seen("recvfrom")[-1][1] == received
+    assert [result for _, result in seen("recvfrom", "--where", "retval == 7")] == [received]
 
 
 def test_errors(lbtrace: Callable[..., Any]) -> None:

@@ -51,6 +51,7 @@ def test_a_call_and_the_end(script, fib_plan, render):
         "string_fault": 0, "blob_too_long": 0, "ring_full_point": 0,
         "uncounted": 0, "unwritten": 0, "uncompared_tail": 0, "uncompared_open": 0,
         "uncomputed": 0, "stacks": 0, "in_interrupt": 0, "unhooked": 0,
+        "unsplit": 0,
     }  # fmt: skip
 
 

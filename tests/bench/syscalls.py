@@ -1,0 +1,110 @@
+"""What a system call costs that is shown with its arguments, beside strace and bpftrace.
+
+    PYTHONPATH=.:tests/bench python tests/bench/syscalls.py
+
+A loop of pwrite(2), which fails: nanoseconds that a call takes more than untraced, by the clock. Of
+each run the fifth part of the calls that took least, of all runs, in turns, the median. bpftrace
+counts at both ends, without arguments.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+import bpftraces
+from entries import nanoseconds
+from markers import Report, print_ratio
+
+SOURCE = r"""
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHUNKS 100
+
+static double took[CHUNKS];
+
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1e9 + time.tv_nsec;
+}
+
+static int compare(const void *one, const void *other)
+{
+	return *(double *)one > *(double *)other ? 1 : -1;
+}
+
+int main(int count, char **words)
+{
+	long calls = atol(words[1]);
+	double sum = 0;
+
+	for (int chunk = 0; chunk < CHUNKS; chunk++) {
+		double start = now();
+
+		for (long n = 0; n < calls; n++)
+			syscall(SYS_pwrite64, -1, "some text", 9, n);
+		took[chunk] = (now() - start) / calls;
+	}
+	qsort(took, CHUNKS, sizeof(double), compare);
+	for (int n = 0; n < CHUNKS / 5; n++)
+		sum += took[n];
+	fprintf(stderr, "%.1f\n", sum / (CHUNKS / 5));
+	return 0;
+}
+"""
+ROUNDS = 7
+CALLS, CALLS_UNDER_STRACE = "1000", "50"
+"""Of each hundredth part."""
+COUNTING = """
+tracepoint:raw_syscalls:sys_enter /pid == cpid/ { @entered = count(); }
+tracepoint:raw_syscalls:sys_exit /pid == cpid/ { @left = count(); }
+"""
+
+
+def main(report: Report = print_ratio) -> None:
+    """Print all rows."""
+    print("a system call with its arguments, to a capture:")
+    with tempfile.TemporaryDirectory() as directory:
+        loop = Path(directory) / "loop"
+        flags = ["-O2", "-w", "-x", "c", "-", "-o"]
+        subprocess.run(["gcc", *flags, loop], input=SOURCE, text=True, check=True)
+        attach = [sys.executable, "-m", "lbtrace", "attach", "--strict", "--force", "--quiet"]
+        attach += ["--syscall", "pwrite64", "-o", str(Path(directory) / "x.lbt"), "--"]
+        rivals: dict[str, list[object]] = {
+            "": [loop, CALLS],
+            "lbtrace": [*attach, loop, CALLS],
+        }
+        if strace := shutil.which("strace"):
+            quiet = [strace, "-o", "/dev/null", "-e", "trace=pwrite64"]
+            rivals["strace"] = [*quiet, loop, CALLS_UNDER_STRACE]
+        for version, path in bpftraces.find().items():
+            rivals[version] = [path, "-q", "-e", COUNTING, "-c", f"{loop} {CALLS}"]
+        figures: dict[str, list[float]] = {rival: [] for rival in rivals}
+        for _ in range(ROUNDS):
+            for rival, command in rivals.items():
+                figures[rival].append(nanoseconds(*command))
+        without, own, *others = (median(found) for found in figures.values())
+        print(f"  lbtrace: {own - without:,.0f} ns, a call without {without:,.0f}")
+        for name, cost in zip([*rivals][2:], others, strict=True):
+            print(f"  {name}: {cost - without:,.0f} ns")
+            report(
+                f"lbtrace beside {name}",
+                (own - without) / (cost - without),
+                0.1 if name == "strace" else None,
+            )
+
+
+if __name__ == "__main__":
+    main()
