@@ -3,9 +3,10 @@ them."""
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lbtrace.values.base import Type
 
@@ -195,6 +196,12 @@ class Formal(Struct, frozen=True):
     def shown_type(self) -> Type:
         """The type as which it is shown."""
         return self.type.bare() if self.filled else self.type
+
+    def without_location(self, **changes: Any) -> Formal:
+        """Return it without the location that debug information gives, and with ``changes``."""
+        return replace(
+            self, register=-1, part_registers=(), pieces=(), frame_location=None, **changes
+        )
 
 
 OTHER_LANGUAGE = "other"

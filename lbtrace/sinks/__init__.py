@@ -37,70 +37,58 @@ class Format:
         return loaded
 
 
-FORMATS: dict[str, Format] = {
-    row.name: row
-    for row in (
-        Format("tree", ".txt", "call tree for a person", "lbtrace.sinks.tree", "Tree"),
-        Format("racket", ".racket", "as Racket's trace prints", "lbtrace.sinks.racket", "Racket"),
-        Format("jsonl", ".jsonl", "a JSON object a line", "lbtrace.sinks.jsonl", "JsonLines"),
-        Format(
-            *("speedscope", ".speedscope.json", "for speedscope.app"),
-            *("lbtrace.sinks.speedscope", "Speedscope"),
-        ),
-        Format(
-            "chrome", ".json", "for Perfetto, chrome://tracing", "lbtrace.sinks.chrome", "Chrome"
-        ),
-        Format("report", ".report", "a table of functions", "lbtrace.sinks.report", "Report"),
-        Format("folded", ".folded", "stacks for flame graphs", "lbtrace.sinks.folded", "Folded"),
-        Format("lbt", ".lbt", "capture, for lbtrace export"),
-    )
-}
-TABLES: dict[str, Format] = {
-    row.name: row
-    for row in (
-        Format("table", ".txt", "table for a person", "lbtrace.sinks.tables", "TextTable"),
-        Format("json", ".json", "one JSON object", "lbtrace.sinks.tables", "JsonTable"),
-        Format("csv", ".csv", "comma-separated values", "lbtrace.sinks.tables", "CsvTable"),
-        Format(
-            *("parquet", ".parquet", "columns with types, by pyarrow"),
-            *("lbtrace.sinks.parquet", "ParquetTable"),
-        ),
-        FORMATS["lbt"],
-    )
-}
+def _table(*rows: Format) -> dict[str, Format]:
+    return {row.name: row for row in rows}
+
+
+FORMATS = _table(
+    Format("tree", ".txt", "call tree for a person", "lbtrace.sinks.tree", "Tree"),
+    Format("racket", ".racket", "as Racket's trace prints", "lbtrace.sinks.racket", "Racket"),
+    Format("jsonl", ".jsonl", "a JSON object a line", "lbtrace.sinks.jsonl", "JsonLines"),
+    Format(
+        *("speedscope", ".speedscope.json", "for speedscope.app"),
+        *("lbtrace.sinks.speedscope", "Speedscope"),
+    ),
+    Format("chrome", ".json", "for Perfetto, chrome://tracing", "lbtrace.sinks.chrome", "Chrome"),
+    Format("report", ".report", "a table of functions", "lbtrace.sinks.report", "Report"),
+    Format("folded", ".folded", "stacks for flame graphs", "lbtrace.sinks.folded", "Folded"),
+    Format("lbt", ".lbt", "capture, for lbtrace export"),
+)
+TABLES = _table(
+    Format("table", ".txt", "table for a person", "lbtrace.sinks.tables", "TextTable"),
+    Format("json", ".json", "one JSON object", "lbtrace.sinks.tables", "JsonTable"),
+    Format("csv", ".csv", "comma-separated values", "lbtrace.sinks.tables", "CsvTable"),
+    Format(
+        *("parquet", ".parquet", "columns with types, by pyarrow"),
+        *("lbtrace.sinks.parquet", "ParquetTable"),
+    ),
+    FORMATS["lbt"],
+)
 """Those of answers that the kernel aggregates."""
-STACKS: dict[str, Format] = {
-    row.name: row
-    for row in (
-        Format("list", ".txt", "stacks for a person", "lbtrace.sinks.stacks", "StackList"),
-        Format("tree", ".tree", "a tree of callers", "lbtrace.sinks.stacks", "StackTree"),
-        Format(
-            "folded", ".folded", "stacks for flame graphs", "lbtrace.sinks.stacks", "FoldedStacks"
-        ),
-        Format(
-            *("speedscope", ".speedscope.json", "for speedscope.app"),
-            *("lbtrace.sinks.speedscope", "SpeedscopeStacks"),
-        ),
-        Format("json", ".json", "one JSON object", "lbtrace.sinks.stacks", "StackJson"),
-        Format("csv", ".csv", "comma-separated values", "lbtrace.sinks.stacks", "StackCsv"),
-        Format(
-            *("parquet", ".parquet", "columns with types, by pyarrow"),
-            *("lbtrace.sinks.parquet", "StackParquet"),
-        ),
-        FORMATS["lbt"],
-    )
-}
+STACKS = _table(
+    Format("list", ".txt", "stacks for a person", "lbtrace.sinks.stacks", "StackList"),
+    Format("tree", ".tree", "a tree of callers", "lbtrace.sinks.stacks", "StackTree"),
+    Format("folded", ".folded", "stacks for flame graphs", "lbtrace.sinks.stacks", "FoldedStacks"),
+    Format(
+        *("speedscope", ".speedscope.json", "for speedscope.app"),
+        *("lbtrace.sinks.speedscope", "SpeedscopeStacks"),
+    ),
+    Format("json", ".json", "one JSON object", "lbtrace.sinks.stacks", "StackJson"),
+    Format("csv", ".csv", "comma-separated values", "lbtrace.sinks.stacks", "StackCsv"),
+    Format(
+        *("parquet", ".parquet", "columns with types, by pyarrow"),
+        *("lbtrace.sinks.parquet", "StackParquet"),
+    ),
+    FORMATS["lbt"],
+)
 """Those of stacks, which the kernel counts."""
 
 
-EACH: dict[str, Format] = {
-    row.name: row
-    for row in (
-        Format("list", ".txt", "each with its stack", "lbtrace.sinks.each_stack", "EachStack"),
-        Format("jsonl", ".jsonl", "a JSON object a line", "lbtrace.sinks.each_stack", "EachJson"),
-        FORMATS["lbt"],
-    )
-}
+EACH = _table(
+    Format("list", ".txt", "each with its stack", "lbtrace.sinks.each_stack", "EachStack"),
+    Format("jsonl", ".jsonl", "a JSON object a line", "lbtrace.sinks.each_stack", "EachJson"),
+    FORMATS["lbt"],
+)
 """Those of each stack by itself."""
 
 

@@ -131,15 +131,8 @@ def _without(prototype: Prototype, lost: Collection[int]) -> Prototype:
     shifts = any(formal.may_shift for formal in prototype.parameters)
     reason = LEFT_OUT if prototype.leaves_out else OPTIMISED_OUT if shifts else ""
     parameters = tuple(
-        replace(
-            formal,
-            register=-1,
-            part_registers=(),
-            pieces=(),
-            derived_from=-1,
-            frame_location=None,
-            may_be_unset=not prototype.leaves_out,
-            missing_reason=reason,
+        formal.without_location(
+            derived_from=-1, may_be_unset=not prototype.leaves_out, missing_reason=reason
         )
         if number in lost
         else formal
