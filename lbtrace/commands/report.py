@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from lbtrace.commands.ending import LOST
+from lbtrace.commands import export
 from lbtrace.commands.options import natural, nonempty
 
 SORTS = ("total", "self", "avg", "p99", "max", "calls", "function")
@@ -22,9 +22,7 @@ examples:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument(
-        "capture", metavar="CAPTURE", type=nonempty, help="a file that attach -o NAME.lbt wrote"
-    )
+    export.add_capture(parser)
     parser.add_argument(
         "--by",
         metavar="KEY",
@@ -50,17 +48,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default="table",
         help="default: table",
     )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", type=nonempty, help="write here, not to stdout"
-    )
-    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
-    parser.add_argument(
-        "--salvage", action="store_true", help="read what can be read of a damaged capture"
-    )
-    parser.add_argument("-q", "--quiet", action="store_true", help="write no notes and no summary")
-    parser.add_argument(
-        "--strict", action="store_true", help=f"exit with {LOST} if anything is missing"
-    )
+    export.add_output(parser)
+    export.add_account(parser)
 
 
 def run(args: argparse.Namespace) -> int:
