@@ -63,6 +63,7 @@ class OffCpuTimes:
         self._visitor.entry(call)
 
     def exit(self, call: Call) -> None:
+        """See `Visitor`."""
         known = self._threads.get(call.tid)
         if known and call.duration is not None and not call.goroutine:
             begun, ended = known.at(call.start), known.at(call.start + call.duration)
