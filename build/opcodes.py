@@ -20,6 +20,9 @@ REX = range(0x40, 0x50)
 SPECIAL = {(0, 0xF6), (0, 0xF7), (0, 0xFF)}
 """What the second byte decides: native code knows them."""
 
+NOP = 0x90
+"""What prefixes change: native code knows it."""
+
 LEFT_OUT = {
     *(
         (0, opcode)
@@ -53,13 +56,18 @@ class Opcode(NamedTuple):
     flow: str = "UNKNOWN"
 
 
-def table() -> list[list[Opcode]]:
-    """The 256 opcodes of each map, without prefix and with each."""
-    return [
-        [_opcode(prefix, number, opcode) for opcode in range(256)]
-        for prefix in PREFIXES
-        for number in range(len(MAPS))
-    ]
+def table() -> tuple[list[Opcode], list[list[Opcode]]]:
+    """The 256 opcodes of one byte, and those after 0F without prefix and with each."""
+    one, *others = (_opcodes(prefix, 0) for prefix in PREFIXES)
+    one[NOP] = Opcode()
+    for other in others:
+        other[NOP] = Opcode()
+        assert one == other
+    return one, [_opcodes(prefix, 1) for prefix in PREFIXES]
+
+
+def _opcodes(prefix: bytes, number: int) -> list[Opcode]:
+    return [_opcode(prefix, number, opcode) for opcode in range(256)]
 
 
 def _opcode(prefix: bytes, number: int, opcode: int) -> Opcode:
@@ -117,7 +125,7 @@ def _form(prefix: bytes, stem: bytes, modrm: tuple[int, int] | None, rm: int) ->
         (short, 8): "WIDE",
         (8, 8): "ADDRESS",
     }.get(sizes)
-    if sizes == (4, 4) and stem[-1] in (*range(0x80, 0x90), 0xE8, 0xE9):
+    if sizes == (4, 4) and stem in (b"\xe8", b"\xe9", *(b"\x0f%c" % n for n in range(0x80, 0x90))):
         immediate = "DISTANCE"
     flows = {_flow(i) for _, i in _zip(found)}
     if immediate is None or len(flows) > 1 or "" in flows:
@@ -205,9 +213,9 @@ def _operand(prefix: bytes, stem: bytes, modrm: tuple[int, int] | None, rm: int)
 
 def main() -> None:
     """Write the header."""
-    rows = table()
+    one, two = table()
     kinds = {Opcode(): 0}
-    numbers = [[kinds.setdefault(each, len(kinds)) for each in row] for row in rows]
+    numbers = [[kinds.setdefault(each, len(kinds)) for each in row] for row in (one, *two)]
     print("/* Opcodes of x86-64: made by build/opcodes.py of what iced-x86 knows of them. */")
     print("#ifndef LBT_X86_64_OPCODES_H\n#define LBT_X86_64_OPCODES_H\n")
     print("static const struct opcode opcodes[] = {")
@@ -215,16 +223,12 @@ def main() -> None:
         words = [f"{kind.mask:#06x}", str(int(kind.modrm)), f"IMMEDIATE_{kind.immediate}"]
         print("\t{" + ", ".join([*words, f"OPERAND_{kind.operand}", f"FLOW_{kind.flow}"]) + "},")
     print("};\n")
-    print("/* By the prefix that selects: none, 66, F3, F2; and by the map: one byte, 0F. */")
-    print("static const unsigned char opcode_numbers[4][2][256] = {")
-    for prefix in range(len(PREFIXES)):
+    print("/* Those of one byte; and after 0F, by the prefix that selects: none, 66, F3, F2. */")
+    print("static const unsigned char opcode_numbers[1 + 4][256] = {")
+    for row in numbers:
         print("\t{")
-        for number in range(len(MAPS)):
-            print("\t\t{")
-            row = numbers[prefix * len(MAPS) + number]
-            for at in range(0, 256, 24):
-                print("\t\t\t" + " ".join(f"{each}," for each in row[at : at + 24]))
-            print("\t\t},")
+        for at in range(0, 256, 24):
+            print("\t\t" + " ".join(f"{each}," for each in row[at : at + 24]))
         print("\t},")
     print("};\n\n#endif")
 

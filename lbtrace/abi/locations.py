@@ -125,15 +125,7 @@ def apart(formal: Formal, take: Callable[[Formal], Location]) -> Location:
     starts: list[int] = []
     for scalar in formal.scalars or ():
         alone = (replace(scalar, offset=0),)
-        undeclared = replace(
-            formal,
-            register=-1,
-            part_registers=(),
-            pieces=(),
-            absent=(),
-            passed_separately=False,
-            frame_location=None,
-        )
+        undeclared = formal.without_location(absent=(), passed_separately=False)
         part = replace(undeclared, size=scalar.size, scalars=alone)
         place = take(part)
         for at in range(0, scalar.size, WORD):

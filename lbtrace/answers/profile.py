@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from lbtrace.answers.row import Row
 from lbtrace.calls._fast_path import ffi, lib
-from lbtrace.model import Call, Event, Fork, InheritedCall, Loss, Plan, Thread
+from lbtrace.calls.visitor import Visitor
+from lbtrace.model import Call, Fork, InheritedCall, Plan, Thread
 from lbtrace.values import text
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ OTHER_VALUES = 1 << 32
 """The context of calls with values for which there is no room."""
 
 
-class Profile:
+class Profile(Visitor):
     """A visitor that adds up durations. ``argument`` names the one that rows are by."""
 
     def __init__(self, plan: Plan, by: By = "function", argument: str = "") -> None:
@@ -71,10 +72,6 @@ class Profile:
 
     def point(self, point: Call) -> None:
         _check(lib.lbt_profile_count(self._native, self._describe(point), lib.LBT_PASSED))
-
-    def loss(self, loss: Loss) -> None: ...
-
-    def left(self, event: Event) -> None: ...
 
     def fork(self, fork: Fork) -> None:
         for call in fork.calls:

@@ -8,21 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from lbtrace.calls.matcher import CallMatcher
+from lbtrace.calls.visitor import Visitor
 from lbtrace.errors import UsageError
-from lbtrace.model import (
-    SENDING,
-    Addition,
-    Aggregates,
-    Arguments,
-    Batch,
-    Call,
-    Event,
-    Fork,
-    InheritedCall,
-    Loss,
-    Plan,
-    Thread,
-)
+from lbtrace.model import SENDING, Addition, Aggregates, Arguments, Batch, Call, Plan, Thread
 from lbtrace.validation import check_number
 
 if TYPE_CHECKING:
@@ -152,7 +140,7 @@ def describe_plan(plan: Plan) -> str:
     return f"{functions} of {', '.join(binary.path for binary in plan.binaries)}"
 
 
-class EndedCalls:
+class EndedCalls(Visitor):
     """A visitor that collects the calls that have ended."""
 
     def __init__(self) -> None:
@@ -167,8 +155,6 @@ class EndedCalls:
     def thread(self, thread: Thread) -> None:
         self._names[thread.tid] = thread.name
 
-    def entry(self, call: Call) -> None: ...
-
     def exit(self, call: Call) -> None:
         self.point(call)
         caller = call.parent
@@ -179,11 +165,3 @@ class EndedCalls:
         point.args = Arguments(point.args)
         point.thread_name = self._names.get(point.tid, "")
         self._calls.append(point)
-
-    def loss(self, loss: Loss) -> None: ...
-
-    def fork(self, fork: Fork) -> None: ...
-
-    def inherited(self, call: InheritedCall) -> None: ...
-
-    def left(self, event: Event) -> None: ...

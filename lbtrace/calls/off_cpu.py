@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from typing import TYPE_CHECKING
 
 from lbtrace.calls.visitor import Visitor
 from lbtrace.model import Call, Event
-
-if TYPE_CHECKING:
-    from lbtrace.model import Fork, InheritedCall, Loss, Thread
 
 NOT_KNOWN = (1 << 64) - 1
 """What the kernel reports of a thread for which it had no room."""
@@ -52,6 +48,8 @@ class OffCpuTimes:
 
     def __init__(self, visitor: Visitor) -> None:
         self._visitor = visitor
+        self.thread, self.left, self.point = visitor.thread, visitor.left, visitor.point
+        self.loss, self.fork, self.inherited = visitor.loss, visitor.fork, visitor.inherited
         self._threads: dict[int, _Reports] = {}
 
     def note(self, event: Event) -> None:
@@ -61,10 +59,11 @@ class OffCpuTimes:
         reports.add(event)
 
     def entry(self, call: Call) -> None:
-        """See `Visitor`, as all that follows."""
+        """See `Visitor`."""
         self._visitor.entry(call)
 
     def exit(self, call: Call) -> None:
+        """See `Visitor`."""
         known = self._threads.get(call.tid)
         if known and call.duration is not None and not call.goroutine:
             begun, ended = known.at(call.start), known.at(call.start + call.duration)
@@ -72,21 +71,3 @@ class OffCpuTimes:
                 call.blocked = known.blocked[ended] - known.blocked[begun]
                 call.runnable = known.runnable[ended] - known.runnable[begun]
         self._visitor.exit(call)
-
-    def thread(self, thread: Thread) -> None:
-        self._visitor.thread(thread)
-
-    def left(self, event: Event) -> None:
-        self._visitor.left(event)
-
-    def point(self, point: Call) -> None:
-        self._visitor.point(point)
-
-    def loss(self, loss: Loss) -> None:
-        self._visitor.loss(loss)
-
-    def fork(self, fork: Fork) -> None:
-        self._visitor.fork(fork)
-
-    def inherited(self, call: InheritedCall) -> None:
-        self._visitor.inherited(call)

@@ -109,22 +109,21 @@ class SlowCalls:
 
     def _end(self) -> Iterator[Batch]:
         _check(lib.lbt_slow_end(self._native, self._latest))
-        if self._native.count:
+        if self._native.shown.count:
             yield self._shown()
 
     def _shown(self, *, gap: bool = False) -> Batch:
         """What native code shows now, with the names of its threads."""
-        native = self._native
-        events = (
-            bytes(ffi.buffer(native.events, native.count * EVENT_SIZE)) if native.count else b""
-        )
-        blobs = bytes(ffi.buffer(native.blobs, native.blob_size)) if native.blob_size else b""
+        shown = self._native.shown
+        size = shown.count * EVENT_SIZE
+        events = bytes(ffi.buffer(shown.events, size)) if size else b""
+        blobs = bytes(ffi.buffer(shown.blobs, shown.blob_size)) if shown.blob_size else b""
         tids = memoryview(events).cast("I")[8 :: EVENT_SIZE // 4].tolist() if events else []
         threads = [self._untold.pop(tid) for tid in {*tids} & self._untold.keys()]
         first = decode_at(events, 0).time if events else 0
         # A thread may have changed its name since what is shown now began.
         named = tuple(replace(each, time=min(each.time, first)) for each in threads)
-        return Batch(events, blobs, named, int(native.entries), gap)
+        return Batch(events, blobs, named, int(self._native.entries), gap)
 
     def _meaning(
         self, pairs: ProbePairs, number: int, openings: dict[str, int], closings: set[str]

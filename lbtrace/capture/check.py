@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import Struct
-
 from lbtrace.errors import CaptureError
 from lbtrace.model import NO_BINARY, NO_FUNCTION, Function, Plan, Probe, Value
 from lbtrace.model.wire_limits import VALUES
@@ -26,50 +24,36 @@ BITS = 128
 """A bit field ends within this many."""
 
 
-class Fault(Struct, frozen=True):
-    """What is wrong with a plan: which ``record`` (a binary, function or probe, by its
-    ``number``; or the plan as a whole), and ``what`` about it."""
-
-    record: str
-    number: int
-    what: str
-
-
 def check_plan(plan: Plan) -> None:
     """Raise `CaptureError` for a plan with which a capture could not be read back."""
     fault = next(find_faults(plan), None)
     if fault is not None:
         raise CaptureError(
-            f"no capture of this trace could be read back: {fault.what}",
+            f"no capture of this trace could be read back: {fault}",
             "leave that function out, or choose another --format, and report this",
         )
 
 
-def find_faults(plan: Plan) -> Iterator[Fault]:
+def find_faults(plan: Plan) -> Iterator[str]:
     """Yield all that is wrong with the references, sizes and nesting in a plan."""
     binaries, functions = len(plan.binaries), len(plan.functions)
-    for number, binary in enumerate(plan.binaries):
+    for binary in plan.binaries:
         for what, (keys, names) in (
             ("types", binary.go.types if binary.go else ((), ())),
             ("symbols", (binary.symbols.addresses, binary.symbols.names)),
         ):
             if len(keys) != len(names):
-                text = f"the names in {binary.path}: {len(keys)} {what}, {len(names)} names of them"
-                yield Fault("binary", number, text)
-    for number, function in enumerate(plan.functions):
+                yield f"the names in {binary.path}: {len(keys)} {what}, {len(names)} names of them"
+    for function in plan.functions:
         if not NO_BINARY <= function.binary < binaries:
-            text = f"function {function.name}: its binary is {function.binary} of {binaries}"
-            yield Fault("function", number, text)
+            yield f"function {function.name}: its binary is {function.binary} of {binaries}"
     for number, probe in enumerate(plan.probes):
         if not (NO_BINARY if probe.event else 0) <= probe.binary < binaries:
-            yield Fault(
-                "probe", number, f"probe {number} is in binary {probe.binary} of {binaries}"
-            )
+            yield f"probe {number} is in binary {probe.binary} of {binaries}"
         elif not _least_function(probe) <= probe.function < functions:
-            text = f"probe {number} is of function {probe.function} of {functions}"
-            yield Fault("probe", number, text)
+            yield f"probe {number} is of function {probe.function} of {functions}"
         elif probe.role == "more values" and not _adds_to(plan, number):
-            yield Fault("probe", number, f"probe {number} adds values to no point")
+            yield f"probe {number} adds values to no point"
         elif probe.function >= 0:
             yield from _faults_of_values(plan.functions[probe.function], probe)
 
@@ -88,7 +72,7 @@ def _adds_to(plan: Plan, number: int) -> bool:
     return before.role in ("point", "more values")
 
 
-def _faults_of_values(function: Function, probe: Probe) -> Iterator[Fault]:
+def _faults_of_values(function: Function, probe: Probe) -> Iterator[str]:
     if probe.role in ("opens", "point") or probe.pair:
         named = [(f"parameter {v.name or n}", v) for n, v in enumerate(function.parameters)]
     elif probe.role == "closes" and function.result:
@@ -100,8 +84,7 @@ def _faults_of_values(function: Function, probe: Probe) -> Iterator[Fault]:
     slots = max(VALUES, len(probe.fetches))
     for name, value in named:
         if what := _fault_of_value(value, slots, NESTING):
-            text = f"function {function.name}, {name}{what}"
-            yield Fault("function", probe.function, text)
+            yield f"function {function.name}, {name}{what}"
 
 
 def _fault_of_value(value: Value, slots: int, depth: int) -> str:

@@ -242,7 +242,7 @@ class Capture:
             plan = self._with_additions(plan)
         fault = next(find_faults(plan), None)
         if fault is not None:
-            raise CaptureError(f"the plan in {self.path} is damaged: {fault.what}", UNREADABLE)
+            raise CaptureError(f"the plan in {self.path} is damaged: {fault}", UNREADABLE)
         return plan
 
     def _with_additions(self, plan: Plan) -> Plan:

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator
 
 from lbtrace.capture.heads import HEAD_SIZE, NUMBERS, Head, head_at
-from lbtrace.capture.known_events import KnownEvents
 from lbtrace.capture.layout import (
     ADDITION,
     AGGREGATES,
@@ -25,7 +24,8 @@ from lbtrace.capture.layout import (
     is_possible,
 )
 from lbtrace.capture.reading import Capture
-from lbtrace.model import Aggregates, Batch, Plan
+from lbtrace.model import Aggregates, Batch, Plan, wire
+from lbtrace.model.wire import EVENT_SIZE
 
 KNOWN = re.compile(b"|".join((PLAN, ADDITION, EVENTS, AGGREGATES, LOSSES, NOTE, END)))
 """Types of chunks that are searched for."""
@@ -39,19 +39,20 @@ class SalvagedCapture(Capture):
     to its end."""
 
     def batches(self) -> Iterator[Batch | Aggregates]:
-        """Yield the undamaged batches, in order, without the events that cannot be read."""
-        missing, known = 0, KnownEvents(self.plan)
+        """Yield the undamaged batches, in order, without the events of probes that an addition to
+        the plan would describe which is missing: what they ended is not known."""
+        missing = unknown = 0
         for whole in super().batches():
             if isinstance(whole, Aggregates):
                 yield whole
                 continue
-            batch = known.of(whole)
-            batch.gap, missing = self._lost > missing, self._lost
+            batch, left = _without_unknown(whole, len(self.plan.probes))
+            unknown += left
+            batch.gap, missing = left > 0 or self._lost > missing, self._lost
             yield batch
         self.left_out += [*self._account_for_chunks()]
-        if known.lost:
-            events = _count(known.lost, "event")
-            self.left_out.append(f"{events} whose probe or kind cannot be read")
+        if unknown:
+            self.left_out.append(f"{_count(unknown, 'event')} whose probe cannot be read")
 
     def _account_for_chunks(self) -> Iterator[str]:
         """What of the file is not exactly one capture, a line each."""
@@ -147,6 +148,22 @@ class SalvagedCapture(Capture):
                     return place + found.start()
             place += PIECE
         return self.size
+
+
+def _without_unknown(batch: Batch, probes: int) -> tuple[Batch, int]:
+    """A batch without the events of other probes than the first ones, and how many these are."""
+    events = [*wire.decode_all(batch.events)]
+    if all(event.probe < probes for event in events):
+        return batch, 0
+    kept: list[bytes | memoryview] = []
+    blobs: list[bytes | memoryview] = []
+    position = 0
+    for number, event in enumerate(events):
+        if event.probe < probes:
+            kept.append(batch.events[number * EVENT_SIZE : (number + 1) * EVENT_SIZE])
+            blobs.append(batch.blobs[position : position + event.blob])
+        position += event.blob
+    return Batch(b"".join(kept), b"".join(blobs), batch.threads), len(events) - len(kept)
 
 
 def _count(number: int, one: str) -> str:

@@ -6,20 +6,8 @@ from msgspec.structs import replace
 
 from lbtrace.calls.matcher import CallMatcher
 from lbtrace.calls.thread_lifetimes import ThreadLifetimes
-from lbtrace.model import (
-    Addition,
-    Aggregates,
-    Batch,
-    Call,
-    Event,
-    Fork,
-    InheritedCall,
-    Loss,
-    Losses,
-    Plan,
-    Summary,
-    Thread,
-)
+from lbtrace.calls.visitor import Visitor
+from lbtrace.model import Addition, Aggregates, Batch, Losses, Plan, Summary
 
 
 class Account:
@@ -90,21 +78,5 @@ def _bare(plan: Plan) -> Plan:
     )
 
 
-class _Nobody:
+class _Nobody(Visitor):
     """A visitor that ignores all calls."""
-
-    def thread(self, thread: Thread) -> None: ...
-
-    def entry(self, call: Call) -> None: ...
-
-    def exit(self, call: Call) -> None: ...
-
-    def point(self, point: Call) -> None: ...
-
-    def loss(self, loss: Loss) -> None: ...
-
-    def fork(self, fork: Fork) -> None: ...
-
-    def inherited(self, call: InheritedCall) -> None: ...
-
-    def left(self, event: Event) -> None: ...

@@ -29,20 +29,27 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_files(parser: argparse.ArgumentParser, formats: str) -> None:
     """Add what is read and written."""
-    parser.add_argument(
-        "capture",
-        metavar="CAPTURE",
-        type=nonempty,
-        help="a file that attach -o NAME.lbt wrote",
-    )
+    add_capture(parser)
     parser.add_argument("--format", metavar="NAME", help=formats)
+    add_output(parser)
+    parser.add_argument(
+        "--top", metavar="N", type=natural, help="of counts and stacks: show the first N rows"
+    )
+
+
+def add_capture(parser: argparse.ArgumentParser) -> None:
+    """Add the file that is read."""
+    parser.add_argument(
+        "capture", metavar="CAPTURE", type=nonempty, help="a file that attach -o NAME.lbt wrote"
+    )
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add the file that is written."""
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=nonempty, help="write here, not to stdout"
     )
     parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
-    parser.add_argument(
-        "--top", metavar="N", type=natural, help="of counts and stacks: show the first N rows"
-    )
 
 
 def add_choice(parser: argparse.ArgumentParser, about: str) -> None:

@@ -7,20 +7,18 @@ from typing import Any
 
 from lbtrace.dwarf import attributes
 from lbtrace.dwarf.attributes import origins
-from lbtrace.dwarf.parameters import Callers
 from lbtrace.elf import demangle
 
 
-def leaves_out(chain: Sequence[Any], formals: Sequence[Any], callers: Callers) -> bool:
+def leaves_out(chain: Sequence[Any], formals: Sequence[Any]) -> bool:
     """Return whether there are more parameters than ``formals``: clang says nothing of objects that
-    are passed by reference and not used, in functions whose result is returned so. Of functions
-    that are optimised late it may say nothing of any, and only C++ declares how many they are."""
+    are passed by reference and not used, in functions of C++ whose result is returned so."""
     mangled = attributes.linkage_name(chain)
     declared = demangle.arity(mangled) if mangled.startswith("_Z") else None
     shown = sum(
         not any("DW_AT_artificial" in d.attributes for d in origins(formal)) for formal in formals
     )
-    return callers.late if declared is None else shown < declared
+    return declared is not None and shown < declared
 
 
 def declares_all(chain: Sequence[Any], language: str) -> bool:

@@ -18,7 +18,6 @@ which adds to the values of C pointers alone and calls methods as functions of C
 CPP = frozenset({0x04, 0x19, 0x1A, 0x21, 0x2A, 0x2B, 0x3A, 0x11})
 """Those that pass values as C++ does: C++, of 2003, 11, 14, 17, 20, 23, and Objective-C++."""
 
-OBJECTIVE = frozenset({0x10, 0x11})
 RUST = 0x1C
 GO = 0x16
 

@@ -45,9 +45,8 @@ class Callers(NamedTuple):
     """What the compiler may make of a function's parameters: all callers are ``known`` to it,
     this is a copy that it has ``cloned``, and it ``promotes`` structs, which callers would copy
     to the stack, to parameters for their members. It is ``silent`` about what it changes, and
-    changes nothing of ``plain`` functions; it has ``optimised`` the function, and said so unless
-    that was ``late``, when it was linked. It has ``followed`` how variables move. Callers pass
-    values in ``registers``."""
+    changes nothing of ``plain`` functions; it says that it has ``optimised`` the function. It has
+    ``followed`` how variables move. Callers pass values in ``registers``."""
 
     known: bool
     cloned: bool
@@ -55,7 +54,6 @@ class Callers(NamedTuple):
     silent: bool
     plain: bool
     optimised: bool
-    late: bool
     followed: bool
     registers: Collection[int]
 

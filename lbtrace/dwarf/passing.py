@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from lbtrace.abi import find_default
 from lbtrace.dwarf import attributes, lost_bits, producers
-from lbtrace.dwarf.languages import ASSEMBLERS, CPP, GO, OBJECTIVE, RUST, C, language_of
-from lbtrace.dwarf.triviality import holds_objects, is_trivial
+from lbtrace.dwarf.languages import ASSEMBLERS, CPP, GO, RUST, C, language_of
+from lbtrace.dwarf.triviality import is_trivial
 from lbtrace.dwarf.views import (
     ATE_BOOLEAN,
     ATE_COMPLEX,
@@ -337,8 +337,6 @@ class Types:
         declared = attributes.number(die, "DW_AT_calling_convention", 0)
         if self._language in CPP and declared in (DW_CC_PASS_BY_REFERENCE, DW_CC_PASS_BY_VALUE):
             return declared == DW_CC_PASS_BY_REFERENCE
-        if self.llvm and self._language in OBJECTIVE and holds_objects(die):
-            return None  # one that is ``__weak`` is nowhere marked
         if self._language not in CPP:
             return False
         trivial = is_trivial(die, marks_defaulted=self._marks_defaulted)

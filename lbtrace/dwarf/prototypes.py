@@ -24,7 +24,6 @@ from lbtrace.dwarf import attributes, inlined_in_part
 from lbtrace.dwarf.attributes import origins
 from lbtrace.dwarf.declared_numbers import declares_all, leaves_out
 from lbtrace.dwarf.folded import agree, may_be_folded
-from lbtrace.dwarf.late_optimisation import is_optimised
 from lbtrace.dwarf.lost_locations import may_be_lost
 from lbtrace.dwarf.parameters import Callers, moves, read_parameter
 from lbtrace.dwarf.passing import Types
@@ -200,7 +199,7 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
         located = [own is not None and "DW_AT_location" in own.attributes for _, own in formals]
         why = [CHANGED if changed and each else OPTIMISED_OUT for each in located]
         parameters = tuple(map(lose_unless_named, parameters, why))
-    less = types.llvm and leaves_out(chain, [d for d, _ in formals], callers)
+    less = types.llvm and leaves_out(chain, [d for d, _ in formals])
     if less:
         parameters = tuple(map(lose_unless_named, parameters, repeat(LEFT_OUT)))
     declared = next((d for d in chain if "DW_AT_type" in d.attributes), None)
@@ -220,7 +219,6 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
         filled_within=code,
         complete=complete,
         leaves_out=less,
-        omits_lost=callers.late,
         stores_all=callers.plain,
     )
     return _of_rust(made, chain, formals, function.address, callers, types) if types.rust else made
@@ -268,8 +266,6 @@ def _find_callers(
     method = any("DW_AT_specification" in d.attributes for d in chain)
     optimised = any(name in d.attributes for d in chain for name in ALL_CALLS)
     plain = types.is_plain(optimised=optimised)
-    late = plain and is_optimised(formals, partial(_is_reference, types))
-    plain, optimised = plain and not late, optimised or late
     silent = not plain and types.is_silent(method=method)
     if silent and function.local:  # so is what was exported, when LLVM links a program
         external = False
@@ -280,13 +276,7 @@ def _find_callers(
     promotes = types.llvm and optimised and (known or function.local)
     registers = find_convention(types.machine, hints).PASSING
     followed = not types.llvm and _is_followed(chain[0])
-    return Callers(known, cloned, promotes, silent, plain, optimised, late, followed, registers)
-
-
-def _is_reference(types: Types, die: Any) -> bool:
-    """Whether a parameter is an object that is passed by reference."""
-    typed = next((d for d in origins(die) if "DW_AT_type" in d.attributes), None)
-    return types.formal("", typed).reference
+    return Callers(known, cloned, promotes, silent, plain, optimised, followed, registers)
 
 
 def _pair_formals(die: Any, chain: Sequence[Any]) -> list[tuple[Any, Any]]:

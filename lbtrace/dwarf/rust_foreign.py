@@ -29,8 +29,6 @@ ENTRY_SIZE = 3
 """Bytes of an expression that says what one register held at entry: its code, a length of 1, and
 the register."""
 
-Scalars = tuple[Scalar, ...]
-
 
 def as_c(
     made: Prototype,

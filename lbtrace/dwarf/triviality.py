@@ -24,9 +24,6 @@ TEMPLATE_PARAMETERS = frozenset(
 
 DW_DEFAULTED_IN_CLASS = 1
 
-OBJECTS = frozenset({"objc_object", "objc_class", "__block_literal_generic"})
-"""What clang calls that to which ``id``, ``Class`` and blocks point."""
-
 
 def is_trivial(
     record: Any, depth: int = attributes.DEPTH, *, marks_defaulted: bool = True
@@ -53,29 +50,6 @@ def is_trivial(
         if found is None:
             verdict = None
     return verdict
-
-
-def holds_objects(record: Any) -> bool:
-    """Return whether anything in a record of Objective-C may be a pointer to an object.
-    clang passes a record as a pointer to it if such a pointer is ``__weak`` (``canPassInRegisters``
-    in clang's ``Decl.h``). What is only declared may be an object of Core Foundation."""
-    return any(
-        _leads_to_object(_element(member))
-        for held in (record, *_list_records(record))
-        for member in held.iter_children()
-        if member.tag in MEMBERS
-    )
-
-
-def _leads_to_object(pointer: Any) -> bool:
-    if pointer is None or pointer.tag not in attributes.POINTERS:
-        return False
-    target = attributes.bare(attributes.type_of(pointer))
-    if target is None or target.tag not in attributes.RECORDS:
-        return False
-    marks = ("DW_AT_APPLE_runtime_class", "DW_AT_declaration")
-    named = attributes.text(target, "DW_AT_name") in OBJECTS
-    return named or any(mark in target.attributes for mark in marks)
 
 
 def _list_records(record: Any) -> list[Any]:

@@ -185,7 +185,7 @@ class DieView:
 
     @property
     def members(self) -> Iterator[MemberView]:
-        misplaced = lost_bits.find_misplaced(self._bare, loses=self._source.loses_bits)
+        misplaced = lost_bits.find_misplaced(self._bare) if self._source.loses_bits else ()
         for child in self._bare.iter_children():
             if child.tag == "DW_TAG_variant_part":
                 yield MemberView("", self, 0, placed=False)

@@ -203,29 +203,26 @@ class Image:
 
         -1 if no executable segment holds it.
         """
-        for segment in self.executable_segments:
-            if segment.address <= address < segment.address + segment.size:
-                return address - segment.address + segment.offset
-        return -1
+        segment = self._executable(address)
+        return address - segment.address + segment.offset if segment else -1
 
     def room(self, address: int) -> int:
         """Return how many bytes of code there are from virtual ``address`` on, 0 where no
         executable segment holds it."""
-        for segment in self.executable_segments:
-            into = address - segment.address
-            if 0 <= into < segment.size:
-                return segment.size - into
-        return 0
+        segment = self._executable(address)
+        return segment.address + segment.size - address if segment else 0
 
     def code(self, address: int, size: int) -> bytes:
         """Return at most ``size`` bytes of code at virtual ``address``; fewer where the segment
         ends."""
+        return bytes(self.view(address, size))
+
+    def _executable(self, address: int) -> Segment | None:
+        """The executable segment that holds virtual ``address``."""
         for segment in self.executable_segments:
-            into = address - segment.address
-            if 0 <= into < segment.size:
-                start = segment.offset + into
-                return self.data[start : start + min(size, segment.size - into)]
-        return b""
+            if segment.address <= address < segment.address + segment.size:
+                return segment
+        return None
 
     def section(self, name: str) -> Section | None:
         """Return the first section called ``name``."""
@@ -254,12 +251,11 @@ class Image:
 
     def view(self, address: int, size: int) -> memoryview:
         """Return the same as `code`, not copied."""
-        for segment in self.executable_segments:
-            into = address - segment.address
-            if 0 <= into < segment.size:
-                start = segment.offset + into
-                return memoryview(self.data)[start : start + min(size, segment.size - into)]
-        return memoryview(b"")
+        segment = self._executable(address)
+        if segment is None:
+            return memoryview(b"")
+        start = address - segment.address + segment.offset
+        return memoryview(self.data)[start : min(start + size, segment.offset + segment.size)]
 
     def _headers(
         self, layout: Layout, offset: int, count: int, entry_size: int
@@ -308,17 +304,20 @@ class Image:
                 continue
             notes = self.data[segment.offset : segment.offset + min(segment.size, left)]
             left -= len(notes)
-            position = 0
-            while position + NHDR.size <= len(notes):
-                name_size, size, type = NHDR.unpack_from(notes, position)
-                name = position + NHDR.size
-                start = name + -(-name_size // 4) * 4
-                yield (
-                    type,
-                    notes[name : name + name_size].rstrip(b"\0"),
-                    notes[start : start + size],
-                )
-                position = start + -(-size // 4) * 4
+            yield from read_notes(notes)
+
+
+def read_notes(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:
+    """Yield the type, name and description of each note, up to one of which ``data`` ends."""
+    position = 0
+    while position + NHDR.size <= len(data):
+        name_size, size, type = NHDR.unpack_from(data, position)
+        name = position + NHDR.size
+        start = name + -(-name_size // 4) * 4
+        if start + size > len(data):
+            return
+        yield type, data[name : name + name_size].rstrip(b"\0"), data[start : start + size]
+        position = start + -(-size // 4) * 4
 
 
 @contextmanager

@@ -6,12 +6,11 @@ Notes of the type ``stapsdt`` in section ``.note.stapsdt`` describe them: system
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from struct import Struct as Layout
 from typing import NamedTuple
 
 from lbtrace.elf import strings
-from lbtrace.elf.image import NHDR, PT_LOAD, Image
+from lbtrace.elf.image import PT_LOAD, Image, read_notes
 
 PLACE = Layout("<QQQ")
 """The addresses of the instruction, of section ``.stapsdt.base``, and of the semaphore."""
@@ -83,7 +82,9 @@ def _read_notes(image: Image) -> _Notes:
     data = span.data[span.start : span.start + min(span.size, LARGEST)]
     base = image.section(BASE)
     found: list[Marker] = []
-    for described in _descriptions(data):
+    for type, name, described in read_notes(data):
+        if type != TYPE or name != NAME:
+            continue
         if len(found) == MOST:
             return _Notes(tuple(found), more=True)
         marker = _read(image, described, base.address if base else 0)
@@ -91,19 +92,6 @@ def _read_notes(image: Image) -> _Notes:
             return _Notes(tuple(found))
         found.append(marker)
     return _Notes(tuple(found), span.size > LARGEST)
-
-
-def _descriptions(data: bytes) -> Iterator[bytes]:
-    position = 0
-    while position + NHDR.size <= len(data):
-        name_size, size, type = NHDR.unpack_from(data, position)
-        name = position + NHDR.size
-        start = name + -(-name_size // 4) * 4
-        if start + size > len(data):
-            return
-        if type == TYPE and data[name : name + name_size].rstrip(b"\0") == NAME:
-            yield data[start : start + size]
-        position = start + -(-size // 4) * 4
 
 
 def _read(image: Image, described: bytes, base: int) -> Marker | None:

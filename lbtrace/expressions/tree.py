@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -241,17 +241,22 @@ class Request(Struct, frozen=True):
         return _names(self.test, TIMES_OFF_CPU)
 
 
-def names_in(tree: object) -> set[str] | None:
-    """Return the names in ``tree``; None where it also asks for registers."""
-    if isinstance(tree, Register):
-        return None
-    if isinstance(tree, Name):
-        return {tree.name}
-    parts: list[object] = [*tree] if isinstance(tree, tuple) else []
+def parts_of(tree: object) -> Iterator[object]:
+    """Yield ``tree`` and all that is in it."""
+    yield tree
+    parts: Iterable[object] = tree if isinstance(tree, tuple) else ()
     if isinstance(tree, Struct):
         parts = [getattr(tree, field) for field in tree.__struct_fields__]
-    found = [names_in(part) for part in parts]
-    return None if None in found else {name for each in found if each for name in each}
+    for part in parts:
+        yield from parts_of(part)
+
+
+def names_in(tree: object) -> set[str] | None:
+    """Return the names in ``tree``; None where it also asks for registers."""
+    parts = [*parts_of(tree)]
+    if any(isinstance(part, Register) for part in parts):
+        return None
+    return {part.name for part in parts if isinstance(part, Name)}
 
 
 def written(node: Node) -> str:
@@ -279,31 +284,17 @@ def spelled(member: str) -> str:
 
 def qualifies(tree: object) -> bool:
     """Return whether a name in ``tree`` is qualified, as constants of enumerations may be."""
-    if isinstance(tree, Name):
-        return "::" in tree.name
-    if isinstance(tree, Struct):
-        return any(qualifies(getattr(tree, field)) for field in tree.__struct_fields__)
-    return isinstance(tree, tuple) and any(map(qualifies, tree))
+    return any("::" in part.name for part in parts_of(tree) if isinstance(part, Name))
 
 
 def member_names(tree: object) -> Iterator[str]:
     """Yield the names of all members in ``tree``."""
-    if isinstance(tree, Field):
-        yield tree.name
-    parts = tree if isinstance(tree, tuple) else ()
-    if isinstance(tree, Struct):
-        parts = tuple(getattr(tree, field) for field in tree.__struct_fields__)
-    for part in parts:
-        yield from member_names(part)
+    return (part.name for part in parts_of(tree) if isinstance(part, Field))
 
 
 def has_after(tree: object) -> bool:
     """Return whether ``tree`` reads what a call leaves behind its pointers."""
-    if isinstance(tree, After):
-        return True
-    if isinstance(tree, Struct):
-        return any(has_after(getattr(tree, field)) for field in tree.__struct_fields__)
-    return isinstance(tree, tuple) and any(map(has_after, tree))
+    return any(isinstance(part, After) for part in parts_of(tree))
 
 
 AT_RETURN = ("retval", "duration")
@@ -317,8 +308,4 @@ TIMES = ("duration", *TIMES_OFF_CPU)
 
 def _names(tree: object, names: tuple[str, ...]) -> bool:
     """Whether one of ``names`` occurs anywhere in ``tree``."""
-    if isinstance(tree, Name):
-        return tree.name in names
-    if isinstance(tree, Struct):
-        return any(_names(getattr(tree, field), names) for field in tree.__struct_fields__)
-    return isinstance(tree, tuple) and any(_names(part, names) for part in tree)
+    return any(part.name in names for part in parts_of(tree) if isinstance(part, Name))

@@ -6,7 +6,7 @@ package whose modules have the same names in all of them (`lbtrace.machine.inter
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -47,15 +47,16 @@ def _module(machine: str, name: str) -> Any:
 
 
 @cache
-def _optional(machine: str, name: str) -> Any:
-    """The same of one that the package need not have; `lbtrace.machine.unknown` where it lacks."""
+def _optional(machine: str, name: str, function: str) -> Callable[..., Any] | None:
+    """A function of a module of `lbtrace.machine.interface.OPTIONAL`; None where it lacks."""
     path = f"lbtrace.machine.{machine}.{name}"
     try:
-        return import_module(path)
+        found: Callable[..., Any] = getattr(import_module(path), function)
     except ModuleNotFoundError as error:
         if error.name != path:
             raise
-        return import_module("lbtrace.machine.unknown")
+        return None
+    return found
 
 
 class Machine:
@@ -75,8 +76,10 @@ class Machine:
     def _module(self, name: str) -> Any:
         return _module(self.name, name)
 
-    def _optional(self, name: str) -> Any:
-        return _optional(self.name, name)
+    def _ask(self, module: str, function: str, unknown: Any, *about: Any, **how: Any) -> Any:
+        """What a module of `lbtrace.machine.interface.OPTIONAL` answers; ``unknown`` without it."""
+        asked = _optional(self.name, module, function)
+        return unknown if asked is None else asked(*about, **how)
 
     @property
     def kernel(self) -> Kernel:
@@ -115,7 +118,7 @@ class Machine:
     def find_stack_exchanges(self, code: memoryview, address: int) -> Iterator[int]:
         """Yield where ``code`` at ``address`` seems to move the stack pointer by the value of a
         register, as coroutines do that exchange what is on one stack."""
-        yield from self._optional("stack_exchanges").stack_exchanges(code, address)
+        yield from self._ask("stack_exchanges", "stack_exchanges", (), code, address)
 
     def find_first_writes(self, code: Code) -> frozenset[str]:
         """Return the registers that the instructions of ``code`` up to its first call, jump or
@@ -126,25 +129,26 @@ class Machine:
     def find_mark_size(self, code: bytes) -> int:
         """Return how many bytes a function with this ``code`` begins with that are a jump over
         data, which decoded as code would be taken for other instructions."""
-        return int(self._optional("type_marks").mark_size(code))
+        return int(self._ask("type_marks", "mark_size", 0, code))
 
     def find_frame_size(self, code: Code) -> int | None:
         """Return how many bytes the stack pointer is below the canonical frame address (CFA) after
         the prologue of the function that begins with ``code``; None where that is not certain."""
-        found: int | None = self._optional("prologues").frame_size(code)
+        found: int | None = self._ask("prologues", "frame_size", None, code)
         return found
 
     def find_argument_stores(self, code: Code) -> ArgumentStores | None:
         """Return what an unoptimised function that begins with ``code`` stores first in its frame,
         before it branches or calls another; None where that is not known of any function."""
-        found: ArgumentStores | None = self._optional("argument_stores").argument_stores(code)
+        found: ArgumentStores | None
+        found = self._ask("argument_stores", "argument_stores", None, code)
         return found
 
     def reads_at_entry(self, code: Code, registers: Collection[str], read: Read) -> bool:
         """Return whether a function with this ``code`` certainly reads each of these ``registers``,
         in whole or in part, as its caller filled them, or passes it on to one that does: what it
         calls or jumps to ``read`` reads."""
-        return bool(self._optional("entry_reads").reads_at_entry(code, registers, read))
+        return bool(self._ask("entry_reads", "reads_at_entry", True, code, registers, read))
 
     def find_caller_reads(
         self, code: Code, read: Read, *, every: bool = False
@@ -153,20 +157,21 @@ class Machine:
         refers to, or what it jumps to, which ``read`` reads: from which to which distance from the
         stack pointer at entry. None where that is not known of any function, or of this one where
         ``every`` read is asked for."""
-        module = self._optional("caller_reads")
-        found: frozenset[tuple[int, int]] | None = module.caller_reads(code, read, every=every)
+        found: frozenset[tuple[int, int]] | None
+        found = self._ask("caller_reads", "caller_reads", None, code, read, every=every)
         return found
 
     def find_result_writes(self, code: Code) -> frozenset[str]:
         """Return registers that a function with this ``code`` certainly writes for its callers:
         before a return, and does not read any more."""
-        found: frozenset[str] = self._optional("result_writes").result_writes(code)
+        found: frozenset[str]
+        found = self._ask("result_writes", "result_writes", frozenset(), code)
         return found
 
     def find_result_widths(self, code: Code) -> dict[str, int]:
         """Return how many bytes of registers a function with this ``code`` writes last before each
         return, at most, where it is seen: above these is 0."""
-        found: dict[str, int] = self._optional("result_writes").result_widths(code)
+        found: dict[str, int] = self._ask("result_writes", "result_widths", {}, code)
         return found
 
     def find_writes(self, code: bytes, address: int) -> frozenset[str]:
@@ -178,7 +183,7 @@ class Machine:
     def reads_all(self, code: bytes, registers: Collection[str]) -> bool:
         """Return whether the instructions of ``code`` read each of these ``registers``, in whole or
         in part."""
-        return bool(self._optional("register_reads").reads_all(code, registers))
+        return bool(self._ask("register_reads", "reads_all", True, code, registers))
 
     def find_calls(
         self, code: memoryview, address: int, targets: Collection[int]

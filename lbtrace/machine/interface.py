@@ -298,4 +298,4 @@ OPTIONAL = (
     "type_marks",
 )
 """Modules that a package may have: what compilers did to the values of a function, and coroutines
-to stacks. Where one is missing, `lbtrace.machine.unknown` answers."""
+to stacks. Where one is missing, `lbtrace.machine.Machine` says that nothing is known."""

@@ -3,9 +3,10 @@ them."""
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lbtrace.values.base import Type
 
@@ -205,6 +206,12 @@ class Formal(Struct, frozen=True):
         """The type as which it is shown."""
         return self.type.bare() if self.filled else self.type
 
+    def without_location(self, **changes: Any) -> Formal:
+        """Return it without the location that debug information gives, and with ``changes``."""
+        return replace(
+            self, register=-1, part_registers=(), pieces=(), frame_location=None, **changes
+        )
+
 
 OTHER_LANGUAGE = "other"
 
@@ -236,12 +243,10 @@ class Prototype(Struct, frozen=True):
     ``late_reason``, not only the first ones: it is the addresses of the code, or
     empty where it is certain that debug information does not mean the entry. It is ``complete``
     where the function certainly takes no more than these parameters. Debug information
-    ``leaves_out`` some, or may do so, not only at the end, as it ``omits_lost`` ones: nothing is
-    said of those that have no location. ``otherwise`` is what is true instead if
+    ``leaves_out`` some, not only at the end. ``otherwise`` is what is true instead if
     the function has another convention, where debug information leaves out which one it has.
-    ``stores_all`` says that it was compiled without optimisation, and nothing shows that it was
-    optimised when it was linked, so that it stores each parameter in its frame before it does
-    anything else.
+    ``stores_all`` says that it was compiled without optimisation, so that it stores each parameter
+    in its frame before it does anything else.
     """
 
     parameters: tuple[Formal, ...]
@@ -253,6 +258,5 @@ class Prototype(Struct, frozen=True):
     filled_within: tuple[tuple[int, int], ...] | None = None
     complete: bool = False
     leaves_out: bool = False
-    omits_lost: bool = False
     otherwise: Prototype | None = None
     stores_all: bool = False

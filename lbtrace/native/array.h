@@ -5,10 +5,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Makes room for ``wanted`` elements of ``unit`` bytes; returns -ENOMEM where there is none. */
-static inline int lbt_reserve(char **array, size_t *capacity, size_t wanted, size_t unit)
+/*
+ * Makes room for ``wanted`` elements of ``unit`` bytes, and for ``least`` at first; returns -ENOMEM
+ * where there is none.
+ */
+static inline int lbt_reserve_from(char **array, size_t *capacity, size_t wanted, size_t unit,
+				   size_t least)
 {
-	size_t larger = *capacity ? *capacity : 4096;
+	size_t larger = *capacity ? *capacity : least;
 	char *moved;
 
 	if (wanted <= *capacity)
@@ -21,6 +25,11 @@ static inline int lbt_reserve(char **array, size_t *capacity, size_t wanted, siz
 	*array = moved;
 	*capacity = larger;
 	return 0;
+}
+
+static inline int lbt_reserve(char **array, size_t *capacity, size_t wanted, size_t unit)
+{
+	return lbt_reserve_from(array, capacity, wanted, unit, 4096);
 }
 
 #endif

@@ -149,15 +149,9 @@ static int lbt_make_lane(struct lbt_pairing *pairing)
 
 static struct lbt_stack_call *lbt_push(struct lbt_pair_lane *lane)
 {
-	if (lane->count == lane->capacity) {
-		size_t larger = lane->capacity ? 2 * lane->capacity : LBT_FEWEST_CALLS;
-		struct lbt_stack_call *moved = realloc(lane->calls, larger * sizeof(*moved));
-
-		if (!moved)
-			return NULL;
-		lane->calls = moved;
-		lane->capacity = larger;
-	}
+	if (lbt_reserve_from((char **)&lane->calls, &lane->capacity, lane->count + 1,
+			     sizeof(*lane->calls), LBT_FEWEST_CALLS))
+		return NULL;
 	return &lane->calls[lane->count++];
 }
 

@@ -20,15 +20,14 @@ struct lbt_profile *lbt_profile_new(int by, size_t most_nodes)
 	profile->most_nodes = most_nodes;
 	profile->nodes = calloc(LBT_FEWEST_SLOTS, sizeof(*profile->nodes));
 	profile->node_slots = calloc(2 * LBT_FEWEST_SLOTS, sizeof(*profile->node_slots));
-	profile->lane_slots = calloc(LBT_FEWEST_SLOTS, sizeof(*profile->lane_slots));
-	if (!profile->nodes || !profile->node_slots || !profile->lane_slots) {
+	profile->lanes = calloc(LBT_LANE_SLOTS, sizeof(*profile->lanes));
+	if (!profile->nodes || !profile->node_slots || !profile->lanes) {
 		lbt_profile_free(profile);
 		return NULL;
 	}
 	profile->node_count = 1;
 	profile->node_capacity = LBT_FEWEST_SLOTS;
 	profile->node_slot_count = 2 * LBT_FEWEST_SLOTS;
-	profile->lane_slot_count = LBT_FEWEST_SLOTS;
 	return profile;
 }
 
@@ -38,14 +37,12 @@ void lbt_profile_free(struct lbt_profile *profile)
 		return;
 	for (size_t i = 0; i < profile->node_count; i++)
 		free(profile->nodes[i].buckets);
-	for (size_t i = 0; i < profile->lane_count; i++) {
-		free(profile->lanes[i].frames);
-		free(profile->lanes[i].open);
-	}
+	for (size_t i = 0; profile->lanes && i < LBT_LANE_SLOTS; i++)
+		lbt_free_lanes(profile->lanes[i]);
+	lbt_free_lanes(profile->spare);
 	free(profile->nodes);
 	free(profile->node_slots);
 	free(profile->lanes);
-	free(profile->lane_slots);
 	free(profile->functions);
 	free(profile);
 }
@@ -154,14 +151,13 @@ static uint64_t lbt_context(const struct lbt_profile *profile, const struct lbt_
 
 int lbt_profile_enter(struct lbt_profile *profile, const struct lbt_profile_call *call)
 {
-	size_t slot;
-	struct lbt_profile_lane *lane = lbt_find_lane(profile, call, &slot);
+	struct lbt_profile_lane **place = lbt_find_lane(profile, call), *lane = *place;
 	struct lbt_profile_frame *frame;
 	int64_t node;
 	int inside;
 
 	if (!lane)
-		lane = lbt_make_lane(profile, call);
+		lane = lbt_make_lane(profile, call, place);
 	if (!lane)
 		return -ENOMEM;
 	while (lane->count > call->depth)
@@ -191,8 +187,7 @@ int lbt_profile_enter(struct lbt_profile *profile, const struct lbt_profile_call
 int lbt_profile_exit(struct lbt_profile *profile, const struct lbt_profile_call *call,
 		     int64_t duration)
 {
-	size_t slot;
-	struct lbt_profile_lane *lane = lbt_find_lane(profile, call, &slot);
+	struct lbt_profile_lane **place = lbt_find_lane(profile, call), *lane = *place;
 	struct lbt_profile_frame frame;
 	int error = 0;
 
@@ -209,15 +204,14 @@ int lbt_profile_exit(struct lbt_profile *profile, const struct lbt_profile_call 
 		lane->frames[lane->count - 1].callees += duration < 0 ? frame.callees
 								      : (uint64_t)duration;
 	else
-		lbt_free_lane(profile, slot);
+		lbt_spare_lane(profile, place);
 	return error;
 }
 
 int lbt_profile_count(struct lbt_profile *profile, const struct lbt_profile_call *call,
 		      int64_t duration)
 {
-	size_t slot;
-	struct lbt_profile_lane *lane = lbt_find_lane(profile, call, &slot);
+	const struct lbt_profile_lane *lane = *lbt_find_lane(profile, call);
 	const struct lbt_profile_frame *around = NULL;
 	int64_t node;
 

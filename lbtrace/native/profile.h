@@ -25,11 +25,8 @@ struct lbt_profile {
 	size_t node_count, node_capacity, most_nodes;
 	uint32_t *node_slots;
 	size_t node_slot_count;
-	struct lbt_profile_lane *lanes;
-	size_t lane_count, lane_capacity, open_lanes;
-	uint32_t *lane_slots;
-	size_t lane_slot_count;
-	uint32_t free_lane; /* 1 more than the number of a lane without calls, or 0 */
+	struct lbt_profile_lane **lanes; /* a hash table of lists, of those that have open calls */
+	struct lbt_profile_lane *spare;	 /* the others */
 	uint32_t *functions; /* by probe */
 	size_t function_count;
 	int by;

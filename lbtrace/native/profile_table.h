@@ -19,24 +19,29 @@ struct lbt_profile_lane {
 	size_t count, capacity;
 	uint32_t *open; /* by node: its calls that are open; all 0 in a lane without calls */
 	size_t open_capacity;
-	uint32_t next_free;
+	struct lbt_profile_lane *next;
 };
+
+#define LBT_LANE_SLOTS (1 << 16)
 
 static inline size_t lbt_hash(uint64_t one, uint64_t other)
 {
 	return ((one * 0x9E3779B97F4A7C15ull) ^ (other + 1) * 0xC2B2AE3D27D4EB4Full) >> 20;
 }
 
-/* NULL where it has no open calls; else also its place in the table. */
-struct lbt_profile_lane *lbt_find_lane(struct lbt_profile *profile,
-				       const struct lbt_profile_call *call, size_t *slot);
+/* The place in the table of the lane; NULL is there where it has no open calls. */
+struct lbt_profile_lane **lbt_find_lane(struct lbt_profile *profile,
+					const struct lbt_profile_call *call);
 
-/* NULL where there is no memory. */
+/* Makes it, at that place; NULL where there is no memory. */
 struct lbt_profile_lane *lbt_make_lane(struct lbt_profile *profile,
-				       const struct lbt_profile_call *call);
+				       const struct lbt_profile_call *call,
+				       struct lbt_profile_lane **place);
 
-/* Removes a lane that has no calls from the table, and moves those back that it was in the way. */
-void lbt_free_lane(struct lbt_profile *profile, size_t slot);
+/* Removes a lane that has no calls from the table; it serves as another one later. */
+void lbt_spare_lane(struct lbt_profile *profile, struct lbt_profile_lane **place);
+
+void lbt_free_lanes(struct lbt_profile_lane *lane);
 
 /* The frame of a further call; NULL where there is no memory. */
 struct lbt_profile_frame *lbt_push(struct lbt_profile_lane *lane);

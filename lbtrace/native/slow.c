@@ -111,8 +111,7 @@ void lbt_slow_free(struct lbt_slow *slow)
 	free(slow->callers);
 	free(slow->lanes);
 	free(slow->probes);
-	free(slow->events);
-	free(slow->blobs);
+	lbt_slow_forget(&slow->shown);
 	free(slow);
 }
 
@@ -133,7 +132,7 @@ int lbt_slow_feed(struct lbt_slow *slow, const void *events, size_t count, const
 {
 	const char *blob = blobs;
 
-	slow->count = slow->blob_size = slow->entries = 0;
+	slow->shown.count = slow->shown.blob_size = slow->entries = 0;
 	for (size_t i = 0; i < count; i++) {
 		struct lbt_slow_lane *lane;
 		struct lbt_event event;

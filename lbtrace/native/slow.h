@@ -30,11 +30,14 @@ struct lbt_slow_probe {
 	uint8_t chosen; /* calls of it can be slow; others are shown around these */
 };
 
+/* Events with what accompanies them. */
+struct lbt_slow_events {
+	char *events, *blobs;
+	size_t count, blob_size, event_capacity, blob_capacity;
+};
+
 struct lbt_slow {
-	char *events; /* what is to be shown, count of them */
-	size_t count;
-	char *blobs;
-	size_t blob_size;
+	struct lbt_slow_events shown; /* what is to be shown */
 	size_t entries;	      /* how many of them begin a call */
 	uint64_t left_out;    /* calls, in all, that were neither slow nor below such a call */
 	uint64_t beyond;      /* those of them that were below a call that was too large or too long */
@@ -47,7 +50,6 @@ struct lbt_slow {
 	size_t probe_count;
 	struct lbt_slow_lane **lanes; /* a hash table of lists */
 	size_t slot_count, lane_count;
-	size_t event_capacity, blob_capacity;
 	struct lbt_slow_events *callers; /* those of the event that comes next, or none */
 	const void *stepped;		 /* that event */
 };

@@ -39,15 +39,8 @@ int lbt_slow_show(struct lbt_slow *slow, const struct lbt_event *event, const ch
 {
 	if (event == slow->stepped && lbt_slow_show_all(slow, slow->callers))
 		return -ENOMEM;
-	if (lbt_reserve(&slow->events, &slow->event_capacity,
-			(slow->count + 1) * sizeof(*event), 1) ||
-	    lbt_reserve(&slow->blobs, &slow->blob_capacity, slow->blob_size + event->blob + 1, 1))
-		return -ENOMEM;
-	memcpy(slow->events + slow->count++ * sizeof(*event), event, sizeof(*event));
-	memcpy(slow->blobs + slow->blob_size, blob, event->blob);
-	slow->blob_size += event->blob;
 	slow->entries += (event->kind & LBT_KIND_MASK) == LBT_OPEN;
-	return 0;
+	return lbt_slow_keep(&slow->shown, event, blob);
 }
 
 int lbt_slow_show_all(struct lbt_slow *slow, const struct lbt_slow_events *kept)

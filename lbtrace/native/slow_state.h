@@ -8,12 +8,6 @@
 
 #include "lbtrace.h"
 
-/* Events with what accompanies them. */
-struct lbt_slow_events {
-	char *events, *blobs;
-	size_t count, blob_size, event_capacity, blob_capacity;
-};
-
 /* An open call. Where it is context, ``opening`` waits until something below is shown. */
 struct lbt_slow_call {
 	uint64_t order; /* of its frame */

@@ -12,16 +12,16 @@ struct extent {
 	int cold;
 };
 
-/* How many of the count positions lead to an address that is not higher. */
-static inline size_t bisect_symbols(const struct lbt_symbols *symbols, const uint32_t *positions,
-				    size_t count, uint64_t address)
+/* How many of the count positions in a list lead to an address that is not higher. */
+static inline size_t bisect_addresses(const uint64_t *addresses, const uint32_t *positions,
+				      size_t count, uint64_t address)
 {
 	size_t low = 0;
 
 	while (count) {
 		size_t half = count / 2, at = low + half;
 
-		if (symbols->addresses[positions ? positions[at] : at] <= address) {
+		if (addresses[positions ? positions[at] : at] <= address) {
 			low += half + 1;
 			count -= half + 1;
 		} else {

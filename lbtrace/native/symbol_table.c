@@ -74,19 +74,7 @@ static int is_of_cold(const struct name *name, uint16_t version)
 
 static int holds(const uint64_t *bounds, size_t count, uint64_t address)
 {
-	size_t low = 0;
-
-	while (count) {
-		size_t half = count / 2;
-
-		if (bounds[low + half] <= address) {
-			low += half + 1;
-			count -= half + 1;
-		} else {
-			count = half;
-		}
-	}
-	return low & 1;
+	return bisect_addresses(bounds, NULL, count, address) & 1;
 }
 
 static int is_wanted(const struct symbol *symbol)
@@ -327,5 +315,5 @@ size_t lbt_last_covering(const struct lbt_symbols *symbols, size_t number, size_
 size_t lbt_bisect_symbols(const struct lbt_symbols *symbols, const uint32_t *positions,
 			  size_t count, uint64_t address)
 {
-	return bisect_symbols(symbols, positions, count, address);
+	return bisect_addresses(symbols->addresses, positions, count, address);
 }

@@ -188,8 +188,10 @@ int lbt_read_instruction(const unsigned char *code, size_t size, size_t at, uint
 		map = 1;
 		into->opcode = code[reader.at++];
 	}
-	opcode = opcodes[opcode_numbers[reader.kind][map][into->opcode]];
-	if (!map && into->opcode == 0x90 && !(reader.rex & REX_B) && reader.kind < REPEAT)
+	opcode = opcodes[opcode_numbers[map ? 1 + reader.kind : 0][into->opcode]];
+	if (!map && into->opcode == 0x90 && reader.kind == REPEAT) /* pause */
+		opcode = (struct opcode){0xffff, 0, IMMEDIATE_NO, OPERAND_NONE, FLOW_NEXT};
+	else if (!map && into->opcode == 0x90 && !(reader.rex & REX_B) && reader.kind < REPEAT)
 		opcode = (struct opcode){0xffff, 0, IMMEDIATE_NO, OPERAND_NONE, FLOW_NOP};
 	if (opcode.flow == FLOW_UNKNOWN)
 		return 0;

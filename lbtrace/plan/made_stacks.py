@@ -39,10 +39,7 @@ UC_STACK = 16
 """Where the ``stack_t`` of a ``ucontext_t`` is, in glibc's ``sysdeps/unix/sysv/linux/x86/sys``
 (and aarch64's, alike); its pointer comes first, its size 16 bytes on (``asm-generic/signal.h``)."""
 
-SHARERS = frozenset({"acosw"})
-"""What switches between stacks that are copied to the same memory: libaco."""
-
-_WANTED = Wanted(MAKERS | SHARERS)
+_WANTED = Wanted(MAKERS)
 _ENDING = b"context\0"
 _PYTHON = re.compile(r"(lib)?python[\d.]*")
 _GREENLET = re.compile(r"_greenlet\..*so")
@@ -61,7 +58,6 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
     paths = _paths(images, selection)
     if _maker_among(images, paths):
         plan = _extended(plan, ((path, plan_probes) for path in paths))
-    plan = _unseen(plan, [image.path for image in images if any(_own(image, SHARERS))])
     if selection.mapped_files is None:  # `lbtrace.session.prepare` looks for what exchanges stacks
         return plan
     exchanging = _exchanging(paths, selection.mapped_files.program)
@@ -115,16 +111,16 @@ def plan_probes(image: Image) -> Iterator[Probe]:
             yield Probe(reporting, role, fetches=fetches[name])
 
 
-def _own(image: Image, wanted: frozenset[str] = MAKERS) -> Iterator[tuple[int, str]]:
-    """Yield where a file defines what sets up stacks, or what else is wanted, and its name."""
+def _own(image: Image) -> Iterator[tuple[int, str]]:
+    """Yield where a file defines what sets up stacks, and its name."""
     try:
-        if not symbols.may_name(image, wanted):
+        if not symbols.may_name(image, MAKERS):
             return
         table = image.once(symbols.read)
     except BinaryError:  # nothing names its functions
         return
     for function in table.functions.wanted(_WANTED):
-        names = wanted.intersection((function.name, *function.aliases))
+        names = MAKERS.intersection((function.name, *function.aliases))
         if names:
             yield function.address, min(names)
 

@@ -127,7 +127,7 @@ class LaterFiles:
         except Exception as error:  # whatever a damaged file leads to, the trace goes on
             return Found(f"{loaded}, {NOT_TRACED}: {describe(error)}")
         if fault is not None:
-            return Found(f"{loaded}, {NOT_TRACED}: {fault.what}")
+            return Found(f"{loaded}, {NOT_TRACED}: {fault}")
         names = some(list(dict.fromkeys(function.name for function in plan.functions)))
         last = "" if self._room > 1 else f"; it is the last one: {MOST:,} are traced at most"
         note = f"{loaded}: {names}: traced from now on{last}"

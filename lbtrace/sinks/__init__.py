@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Format:
-    """A row of the table: the module of the sink, so that only the one needed is imported. A
+    """A row of the table: the module of the sink here, so that only the one needed is imported. A
     capture has no sink: it takes batches, not calls."""
 
     # Written out because the help shows the table, for which msgspec would take too long to import.
@@ -33,90 +33,58 @@ class Format:
 
     def load(self) -> type[Sink]:
         """Return the sink's class."""
-        loaded: type[Sink] = getattr(import_module(self.module), self.sink)
+        loaded: type[Sink] = getattr(import_module(f"lbtrace.sinks.{self.module}"), self.sink)
         return loaded
 
 
-FORMATS: dict[str, Format] = {
-    row.name: row
-    for row in (
-        Format("tree", ".txt", "call tree for a person", "lbtrace.sinks.tree", "Tree"),
-        Format("racket", ".racket", "as Racket's trace prints", "lbtrace.sinks.racket", "Racket"),
-        Format("jsonl", ".jsonl", "a JSON object a line", "lbtrace.sinks.jsonl", "JsonLines"),
-        Format(
-            *("speedscope", ".speedscope.json", "for speedscope.app"),
-            *("lbtrace.sinks.speedscope", "Speedscope"),
-        ),
-        Format(
-            "chrome", ".json", "for Perfetto, chrome://tracing", "lbtrace.sinks.chrome", "Chrome"
-        ),
-        Format("report", ".report", "a table of functions", "lbtrace.sinks.report", "Report"),
-        Format("folded", ".folded", "stacks for flame graphs", "lbtrace.sinks.folded", "Folded"),
-        Format("lbt", ".lbt", "capture, for lbtrace export"),
-    )
-}
-TABLES: dict[str, Format] = {
-    row.name: row
-    for row in (
-        Format("table", ".txt", "table for a person", "lbtrace.sinks.tables", "TextTable"),
-        Format("json", ".json", "one JSON object", "lbtrace.sinks.tables", "JsonTable"),
-        Format("csv", ".csv", "comma-separated values", "lbtrace.sinks.tables", "CsvTable"),
-        Format(
-            *("parquet", ".parquet", "columns with types, by pyarrow"),
-            *("lbtrace.sinks.parquet", "ParquetTable"),
-        ),
-        FORMATS["lbt"],
-    )
-}
+def _table(*rows: Format) -> dict[str, Format]:
+    return {row.name: row for row in rows}
+
+
+FORMATS = _table(
+    Format("tree", ".txt", "call tree for a person", "tree", "Tree"),
+    Format("racket", ".racket", "as Racket's trace prints", "racket", "Racket"),
+    Format("jsonl", ".jsonl", "a JSON object a line", "jsonl", "JsonLines"),
+    Format("speedscope", ".speedscope.json", "for speedscope.app", "speedscope", "Speedscope"),
+    Format("chrome", ".json", "for Perfetto, chrome://tracing", "chrome", "Chrome"),
+    Format("report", ".report", "a table of functions", "report", "Report"),
+    Format("folded", ".folded", "stacks for flame graphs", "folded", "Folded"),
+    Format("lbt", ".lbt", "capture, for lbtrace export"),
+)
+TABLES = _table(
+    Format("table", ".txt", "table for a person", "tables", "TextTable"),
+    Format("json", ".json", "one JSON object", "tables", "JsonTable"),
+    Format("csv", ".csv", "comma-separated values", "tables", "CsvTable"),
+    Format("parquet", ".parquet", "columns with types, by pyarrow", "parquet", "ParquetTable"),
+    FORMATS["lbt"],
+)
 """Those of answers that the kernel aggregates."""
-STACKS: dict[str, Format] = {
-    row.name: row
-    for row in (
-        Format("list", ".txt", "stacks for a person", "lbtrace.sinks.stacks", "StackList"),
-        Format("tree", ".tree", "a tree of callers", "lbtrace.sinks.stacks", "StackTree"),
-        Format(
-            "folded", ".folded", "stacks for flame graphs", "lbtrace.sinks.stacks", "FoldedStacks"
-        ),
-        Format(
-            *("speedscope", ".speedscope.json", "for speedscope.app"),
-            *("lbtrace.sinks.speedscope", "SpeedscopeStacks"),
-        ),
-        Format("json", ".json", "one JSON object", "lbtrace.sinks.stacks", "StackJson"),
-        Format("csv", ".csv", "comma-separated values", "lbtrace.sinks.stacks", "StackCsv"),
-        Format(
-            *("parquet", ".parquet", "columns with types, by pyarrow"),
-            *("lbtrace.sinks.parquet", "StackParquet"),
-        ),
-        FORMATS["lbt"],
-    )
-}
+STACKS = _table(
+    Format("list", ".txt", "stacks for a person", "stacks", "StackList"),
+    Format("tree", ".tree", "a tree of callers", "stacks", "StackTree"),
+    Format("folded", ".folded", "stacks for flame graphs", "stacks", "FoldedStacks"),
+    Format(
+        "speedscope", ".speedscope.json", "for speedscope.app", "speedscope", "SpeedscopeStacks"
+    ),
+    Format("json", ".json", "one JSON object", "stacks", "StackJson"),
+    Format("csv", ".csv", "comma-separated values", "stacks", "StackCsv"),
+    Format("parquet", ".parquet", "columns with types, by pyarrow", "parquet", "StackParquet"),
+    FORMATS["lbt"],
+)
 """Those of stacks, which the kernel counts."""
-
-
-REPORTS: dict[str, Format] = {
-    row.name: row
-    for row in (
-        Format("table", ".txt", "table for a person", "lbtrace.sinks.report", "Report"),
-        Format("json", ".json", "one JSON object", "lbtrace.sinks.report", "JsonReport"),
-        Format("csv", ".csv", "comma-separated values", "lbtrace.sinks.report", "CsvReport"),
-        Format(
-            *("parquet", ".parquet", "columns with types, by pyarrow"),
-            *("lbtrace.sinks.parquet", "ParquetReport"),
-        ),
-        FORMATS["lbt"],
-    )
-}
+REPORTS = _table(
+    Format("table", ".txt", "table for a person", "report", "Report"),
+    Format("json", ".json", "one JSON object", "report", "JsonReport"),
+    Format("csv", ".csv", "comma-separated values", "report", "CsvReport"),
+    Format("parquet", ".parquet", "columns with types, by pyarrow", "parquet", "ParquetReport"),
+    FORMATS["lbt"],
+)
 """Those of reports."""
-
-
-EACH: dict[str, Format] = {
-    row.name: row
-    for row in (
-        Format("list", ".txt", "each with its stack", "lbtrace.sinks.each_stack", "EachStack"),
-        Format("jsonl", ".jsonl", "a JSON object a line", "lbtrace.sinks.each_stack", "EachJson"),
-        FORMATS["lbt"],
-    )
-}
+EACH = _table(
+    Format("list", ".txt", "each with its stack", "each_stack", "EachStack"),
+    Format("jsonl", ".jsonl", "a JSON object a line", "each_stack", "EachJson"),
+    FORMATS["lbt"],
+)
 """Those of each stack by itself."""
 
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from lbtrace.calls.visitor import Visitor
 from lbtrace.model import (
     Aggregates,
     Call,
     Event,
     Fork,
     Frame,
-    InheritedCall,
     Loss,
     Plan,
     Summary,
-    Thread,
     keys_of,
 )
 from lbtrace.sinks.layout import PLAIN, Layout
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Sink", "describe_loss", "keys_of", "lane", "own_lane"]
 
 
-class Sink(ABC):
+class Sink(Visitor):
     """Turns calls into one format, on the stream it was handed.
 
     A sink reads no clock, opens nothing and closes nothing. Errors of its
@@ -39,8 +37,6 @@ class Sink(ABC):
     name: ClassVar[str]
     binary: ClassVar[bool] = False
     """Whether the stream is one of bytes; otherwise it is one of text."""
-    streams: ClassVar[bool] = True
-    """Whether the output is worth reading while the trace runs."""
     renews: ClassVar[bool] = False
     """Whether people look at it meanwhile (`lbtrace.sinks.live.Live`)."""
     may_be_cut: ClassVar[bool] = False
@@ -57,38 +53,14 @@ class Sink(ABC):
         """The plan has grown: it has further probes, after those that it had."""
         self._plan = plan
 
-    def begin(self) -> None:  # noqa: B027 - few formats have a beginning
+    def begin(self) -> None:
         """The trace begins, before all else."""
-
-    def thread(self, thread: Thread) -> None:  # noqa: B027 - many formats have no place for it
-        """A thread got its name."""
-
-    @abstractmethod
-    def entry(self, call: Call) -> None:
-        """A call began."""
-
-    @abstractmethod
-    def exit(self, call: Call) -> None:
-        """The same call ended, as its ``end`` says; innermost calls first."""
-
-    def left(self, event: Event) -> None:  # noqa: B027 - a format may have no place for it
-        """The calls that ended just now without returning were left when ``event`` shows so."""
 
     def point(self, point: Call) -> None:
         """The program came by a place inside of a function; ``depth`` counts the calls that it
         is in."""
         self.entry(point)
         self.exit(point)
-
-    @abstractmethod
-    def loss(self, loss: Loss) -> None:
-        """Events of a thread are missing here."""
-
-    def fork(self, fork: Fork) -> None:  # noqa: B027 - a format may show each call by itself
-        """A process that was forked inside of calls continues there, before its first own call."""
-
-    def inherited(self, call: InheritedCall) -> None:  # noqa: B027 - as above
-        """One of these calls ended in that process, as its ``end`` says. It is not counted."""
 
     def takes(self, fast_batch: FastBatch) -> bool:
         """Return whether `fast_batch` may be called: see `lbtrace.calls.fast_path.FastVisitor`."""
@@ -98,13 +70,12 @@ class Sink(ABC):
         """Calls that began and returned, many at once. A sink that has this is quicker."""
         raise NotImplementedError
 
-    def aggregates(self, aggregates: Aggregates) -> None:  # noqa: B027 - most show calls only
+    def aggregates(self, aggregates: Aggregates) -> None:
         """What was aggregated in the kernel in all, before the end."""
 
-    def flush(self) -> None:  # noqa: B027 - a sink that holds nothing back has nothing to do
+    def flush(self) -> None:
         """Show what was held back. Called between batches of a live trace."""
 
-    @abstractmethod
     def end(self, summary: Summary) -> None:
         """The trace has ended; all calls have ended."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from lbtrace.model import Call, Loss, Plan, Summary, Thread
+from lbtrace.model import Call, Plan, Summary, Thread
 from lbtrace.sinks.base import Sink
 
 if TYPE_CHECKING:
@@ -33,16 +33,10 @@ class Chosen(Sink):
     def thread(self, thread: Thread) -> None:
         self._names[thread.tid] = thread.name
 
-    def entry(self, call: Call) -> None:
-        """It is compared when it ends."""
-
     def exit(self, call: Call) -> None:
         call.thread_name = self._names.get(call.tid, "")
         if self._test.holds(call):
             self.calls.add(identity(call))
-
-    def loss(self, loss: Loss) -> None:
-        """Nothing is known of the calls that are missing."""
 
     def end(self, summary: Summary) -> None:
         self._test.check()

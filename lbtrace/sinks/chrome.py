@@ -55,7 +55,6 @@ class Chrome(LineSink):
     """See the module."""
 
     name = "chrome"
-    streams = False
     nests = False
     quotes_addresses = quotes_large = True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lbtrace.model import Call, Loss, Plan, Summary, Thread
+from lbtrace.model import Call, Loss, Plan, Thread
 from lbtrace.sinks.base import Sink, describe_frame, describe_loss
 from lbtrace.sinks.jsonl import JsonLines
 from lbtrace.sinks.layout import PLAIN, Layout
@@ -43,15 +43,9 @@ class EachStack(Sink):
         if call.callers.end != "outermost":
             self._stream.write(f"    [cut: {call.callers.end}]\n")
 
-    def exit(self, call: Call) -> None:
-        """What follows is of no interest."""
-
     def loss(self, loss: Loss) -> None:
         """Say what is missing."""
         self._stream.write(f"    [{describe_loss(loss)}]\n")
-
-    def end(self, summary: Summary) -> None:
-        """All was written."""
 
 
 class EachJson(JsonLines):

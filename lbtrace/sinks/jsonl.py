@@ -118,9 +118,6 @@ class JsonLines(LineSink):
         fields = {"pid": thread.pid, "tid": thread.tid, "name": thread.name, "time": thread.time}
         self._write({"type": "thread", **fields, **inside})
 
-    def entry(self, call: Call) -> None:
-        """A call is written when it has ended."""
-
     def exit(self, call: Call) -> None:
         names = self._names
         args = self.arguments(call.probe, call.args)

@@ -18,7 +18,7 @@ from functools import lru_cache
 from math import isfinite, isnan
 from typing import Any
 
-from lbtrace.model import Call, Datum, Fork, Form, InheritedCall, Loss, Plan, Summary
+from lbtrace.model import Call, Datum, Fork, Form, InheritedCall, Loss, Plan
 from lbtrace.sinks.base import Sink, describe_loss, lane
 from lbtrace.sinks.layout import PLAIN, Layout
 from lbtrace.text import clean, is_clean
@@ -70,9 +70,6 @@ class Racket(Sink):
         if call.end == "returned":
             line = _prefix(call.depth, "<") + _write(call.result)
             self._print(call, f"{line} ; entered in {call.maker}", call.end_cpu)
-
-    def end(self, summary: Summary) -> None:
-        pass
 
     def _print(self, call: Call | Loss | Fork, lines: str, cpu: int | None = None) -> None:
         if self.layout.shows_cpu and cpu is not None:

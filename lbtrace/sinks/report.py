@@ -18,7 +18,7 @@ from lbtrace.answers.table import (
     write_json,
     write_table,
 )
-from lbtrace.model import Aggregates, Call, Fork, InheritedCall, Loss, Plan, Summary, Thread
+from lbtrace.model import Aggregates, Call, Fork, InheritedCall, Plan, Summary, Thread
 from lbtrace.sinks.base import Sink
 from lbtrace.sinks.layout import PLAIN, Layout
 from lbtrace.tables.view import View, arrange
@@ -49,7 +49,6 @@ class Report(Sink):
     """See the module."""
 
     name = "report"
-    streams = False
     renews = True
     takes_fast_batches = True
     view = View()
@@ -81,9 +80,6 @@ class Report(Sink):
 
     def point(self, point: Call) -> None:
         self._profile.point(point)
-
-    def loss(self, loss: Loss) -> None:
-        """The end tells how many there are."""
 
     def fork(self, fork: Fork) -> None:
         self._profile.fork(fork)

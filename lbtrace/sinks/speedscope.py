@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 import lbtrace
 from lbtrace.answers.call_paths import CallPaths, Path
-from lbtrace.model import Aggregates, Call, Loss, Plan, Summary, Thread
+from lbtrace.model import Aggregates, Call, Plan, Summary, Thread
 from lbtrace.sinks.base import Sink, lane
 from lbtrace.sinks.layout import PLAIN, Layout
 from lbtrace.sinks.stacks import StackRows
@@ -69,7 +69,6 @@ class Speedscope(Sink):
     """See the module. It holds all until the trace has ended; points are not shown."""
 
     name = "speedscope"
-    streams = False
 
     def __init__(self, stream: Any, plan: Plan, layout: Layout = PLAIN) -> None:
         super().__init__(stream, plan, layout)
@@ -100,9 +99,6 @@ class Speedscope(Sink):
 
     def point(self, point: Call) -> None:
         """It takes no time."""
-
-    def loss(self, loss: Loss) -> None:
-        """There is no place for it."""
 
     def end(self, summary: Summary) -> None:
         """Write all."""

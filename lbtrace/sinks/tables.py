@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from lbtrace.model import Aggregates, Call, Loss, Summary
+from lbtrace.model import Aggregates, Summary
 from lbtrace.sinks.base import Sink
 from lbtrace.tables import Table, added_since, aggregated
 from lbtrace.tables.table import flat, headings, lines, record, seen, written
@@ -22,20 +22,10 @@ from lbtrace.text import to_json
 class Rows(Sink):
     """Writes the rows when the trace has ended, or what each `interval` has added to them."""
 
-    streams = False
     view = PLAIN
     _held: Sequence[tuple[str, Table, Sequence[Any]]] = ()
     _aggregated = Aggregates(0)
     _shown: Aggregates | None = None
-
-    def entry(self, call: Call) -> None:
-        """No calls are sent."""
-
-    def exit(self, call: Call) -> None:
-        """No calls are sent."""
-
-    def loss(self, loss: Loss) -> None:
-        """Losses are counted in all."""
 
     def aggregates(self, aggregates: Aggregates) -> None:
         """Hold them."""

@@ -49,9 +49,6 @@ class Elements(Form, Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.elements)
 
-    def __str__(self) -> str:
-        return self.text()
-
     def text(self) -> str:
         shown = [text(element) for element in self.elements]
         return f"[{', '.join(shown + more_text(self.more))}]"

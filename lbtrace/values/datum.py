@@ -45,6 +45,9 @@ class Form:
         """As the source would write it."""
         raise NotImplementedError
 
+    def __str__(self) -> str:
+        return self.text()
+
     def json(self) -> Any:
         """Return what JSON has for it."""
         return self.text()
@@ -83,6 +86,8 @@ class WrittenNumber(int, Form):
     __slots__ = ()
 
     column_kind = "integer"
+
+    __str__ = int.__repr__
 
     @property
     def is_whole(self) -> bool:
@@ -129,9 +134,6 @@ class Unreadable(Form, Struct, frozen=True):
     """Stands for a value that could not be read. ``reason`` may be empty."""
 
     reason: str = ""
-
-    def __str__(self) -> str:
-        return self.text()
 
     def text(self) -> str:
         return unreadable_text(self.reason)
@@ -219,9 +221,6 @@ class Members(Form):
 
     def __iter__(self) -> Iterator[Argument]:
         return iter(self.fields)
-
-    def __str__(self) -> str:
-        return self.text()
 
     def keys(self) -> list[str]:
         """Return the names of the members, each different: see `keys_of`."""

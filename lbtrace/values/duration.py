@@ -35,9 +35,6 @@ class Ticks(Form, Struct, frozen=True):
     numerator: int
     denominator: int
 
-    def __str__(self) -> str:
-        return self.text()
-
     def text(self) -> str:
         """As people say it: ``1.5s`` of 1500 milliseconds. No digit is lost."""
         exponent = EXPONENTS.get((self.numerator, self.denominator), 0)

@@ -26,9 +26,6 @@ class Instant(Form, Struct, frozen=True):
     seconds: int
     nanoseconds: int
 
-    def __str__(self) -> str:
-        return self.text()
-
     def text(self) -> str:
         """As Go's ``time.RFC3339Nano`` has it, in UTC."""
         fraction = f".{self.nanoseconds:09}".rstrip("0").rstrip(".")

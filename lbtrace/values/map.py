@@ -47,9 +47,6 @@ class Entries(Form, Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.entries)
 
-    def __str__(self) -> str:
-        return self.text()
-
     def keys(self) -> list[Datum]:
         """Return the keys, in order."""
         return [key for key, _ in self.entries]

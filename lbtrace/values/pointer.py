@@ -166,9 +166,6 @@ class Referent(Form, Struct, frozen=True):
         found: Datum = parts[key]
         return found
 
-    def __str__(self) -> str:
-        return self.text()
-
     def text(self) -> str:
         return f"&{text(self.value)}{self.address.note}"
 

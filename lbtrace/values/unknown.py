@@ -18,9 +18,6 @@ class Bytes(Form, Struct, frozen=True):
     kind: str
     data: bytes
 
-    def __str__(self) -> str:
-        return self.text()
-
     def __bytes__(self) -> bytes:
         return self.data
 

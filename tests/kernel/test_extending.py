@@ -21,7 +21,7 @@ BLOCK = re.compile(r"^```(?:py\n#|c\n/\*) (\S+|a row of \w+)(?: \*/)?\n(.*?)^```
 
 TABLES = {
     "a row of KINDS": ("values/__init__.py", '    Kind("record",'),
-    "a row of FORMATS": ("sinks/__init__.py", '        Format("lbt",'),
+    "a row of FORMATS": ("sinks/__init__.py", '    Format("lbt",'),
     "a row of COMMANDS": ("commands/__init__.py", '}\n"""The commands, in the order'),
     "a row of CONVENTIONS": ("abi/__init__.py", '    Convention("aapcs64",'),
     "a row of MACHINES": ("machine/__init__.py", ')\n"""The processors'),

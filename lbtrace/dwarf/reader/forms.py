@@ -69,13 +69,6 @@ def _fixed(size: int) -> Reader:
     return read
 
 
-def _signed(size: int) -> Reader:
-    def read(unit: Unit, raw: bytes, at: int) -> tuple[Value, int]:
-        return int.from_bytes(raw[at : at + size], "little", signed=True), at + size
-
-    return read
-
-
 def _address(unit: Unit, raw: bytes, at: int) -> tuple[Value, int]:
     end = at + unit.address_size
     return int.from_bytes(raw[at:end], "little"), end

@@ -102,11 +102,7 @@ class Finder(ExitFinder):
         return at == end
 
     def may_loop_to_entry(self, parts: Sequence[Code]) -> bool:
-        """See `lbtrace.machine.ExitFinder.may_loop_to_entry`."""
-        return self.seems_to_loop_to_entry(parts)
-
-    def seems_to_loop_to_entry(self, parts: Sequence[Code]) -> bool:
-        """Return the same, of code that is not decoded."""
+        """See `lbtrace.machine.ExitFinder.may_loop_to_entry`. Nothing is decoded."""
         code = parts[0]
         if _COMPUTED.search(code.code):
             return True

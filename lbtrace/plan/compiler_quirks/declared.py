@@ -37,17 +37,8 @@ def locate_declared(machine: Machine, prototype: Prototype) -> Sequence[Location
 
 def as_declared(formal: Formal) -> Formal:
     """Return a parameter without what debug information says of its location."""
-    return replace(
-        formal,
-        register=-1,
-        part_registers=(),
-        pieces=(),
-        absent=(),
-        derived_from=-1,
-        address=-1,
-        may_be_unset=False,
-        may_shift=False,
-        frame_location=None,
+    return formal.without_location(
+        absent=(), derived_from=-1, address=-1, may_be_unset=False, may_shift=False
     )
 
 

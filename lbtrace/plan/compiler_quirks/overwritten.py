@@ -131,15 +131,8 @@ def _without(prototype: Prototype, lost: Collection[int]) -> Prototype:
     shifts = any(formal.may_shift for formal in prototype.parameters)
     reason = LEFT_OUT if prototype.leaves_out else OPTIMISED_OUT if shifts else ""
     parameters = tuple(
-        replace(
-            formal,
-            register=-1,
-            part_registers=(),
-            pieces=(),
-            derived_from=-1,
-            frame_location=None,
-            may_be_unset=not prototype.leaves_out,
-            missing_reason=reason,
+        formal.without_location(
+            derived_from=-1, may_be_unset=not prototype.leaves_out, missing_reason=reason
         )
         if number in lost
         else formal
@@ -208,7 +201,7 @@ class Order:
         held = [self._list_registers(formal) for formal in parameters]
         if self._prototype.leaves_out:
             located = {n for n, registers in enumerate(held) if registers}
-            return located if self._lacks_location(located, held) else set()
+            return located if self._lacks_location(held) else set()
         if not any(held) or any(formal.may_shift for formal in parameters):
             return set()
         places = [each.all_registers for each in self._locate(range(len(parameters)))]
@@ -221,16 +214,11 @@ class Order:
             replaced |= more
             left.update(*(places[n] for n in more))
 
-    def _lacks_location(self, located: Collection[int], held: Sequence[Collection[str]]) -> bool:
+    def _lacks_location(self, held: Sequence[Collection[str]]) -> bool:
         """Whether a parameter has no location of a function that debug information has not all of,
         though LLVM keeps those that the function does not read: it is overwritten first, and what
         is ``held`` in registers may be what was passed there for it."""
-        if self._prototype.omits_lost:
-            # Only C does not declare how many there are.
-            agreeing = self.find_agreeing(range(len(self.found)))
-            if self._prototype.hints.language == "c" and agreeing.issuperset(located):
-                return False
-        elif None not in self.found:
+        if None not in self.found:
             return False
         every = set().union(*held)
         return self._keeps_unread({r for r in every if self._ranks.get(r, ("",))[0] == "integer"})

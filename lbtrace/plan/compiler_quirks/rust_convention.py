@@ -239,14 +239,9 @@ def _without_locations(prototype: Prototype) -> Prototype:
 
 
 def _as_declared(formal: Formal) -> Formal:
-    return replace(
-        formal,
-        register=-1,
-        part_registers=(),
-        pieces=(),
+    return formal.without_location(
         absent=(),
         address=-1,
-        frame_location=None,
         missing_reason="",
         may_be_unset=False,
         may_shift=False,
