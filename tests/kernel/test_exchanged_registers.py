@@ -166,15 +166,10 @@ LEAST = {"clang": 0.35, "gcc": 0.6}
     [
         (CLANG, ("-O1",)),
         (CLANG, ("-O2", "-gdwarf-4")),
-        (CPP, ("-O2", "-fno-omit-frame-pointer")),
         (CPP, ("-Os",)),
-        (ZIG, ("-O1",)),
         (ZIG, ("-O2",)),
         (GCC, ("-O2",)),
-        (GCC, ("-O2", "-gno-variable-location-views")),
-        (GCC, ("-O1", "-gdwarf-4", "-gstrict-dwarf")),
         (GCC, ("-O0", '-DOPT=__attribute__((optimize("O2")))')),
-        (GCC, ("-O0", '-DOPT=__attribute__((optimize("Os")))')),
     ],
 )
 @pytest.mark.parametrize("seed", [17, 21])

@@ -1,12 +1,6 @@
 """What compilers make of parameters that they see all callers of: values come from where no
 optimiser can see them, functions read some of their parameters, or members of those, callers use
-some results. Callers log what they pass and get; lbtrace is to show that, or why it cannot.
-
-    PYTHONPATH=. python tests/kernel/test_optimised_signatures.py FIRST LAST [COMMAND...]
-
-traces the programs of these seeds, each made by one of the commands (``gcc -g -O2``), and
-counts the values that are right, unreadable by their reasons, and wrong.
-"""
+some results. Callers log what they pass and get; lbtrace is to show that, or why it cannot."""
 
 from __future__ import annotations
 
@@ -16,7 +10,6 @@ import random
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -272,15 +265,3 @@ def test_what_optimisers_make_of_parameters(
     assert counts["right"] > 0.2 * counts["tried"], f"seed {seed}, {command}: {counts}"
     reasons = {name for name in counts if name.startswith("unreadable")}
     assert not reasons & {"unreadable: None", "unreadable: "}, f"seed {seed}, {command}"
-
-
-if __name__ == "__main__":
-    tried: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as made_in:
-        for each in range(int(sys.argv[1]), int(sys.argv[2])):
-            for line in sys.argv[3:] or COMMANDS:
-                built = build(each, 250, shlex.split(line), Path(made_in))
-                lbtrace = [sys.executable, "-m", "lbtrace"]
-                for fault in compare(built, lbtrace, Path(made_in), tried):
-                    print(each, line, fault, flush=True)
-    print(dict(tried))
