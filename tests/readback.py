@@ -19,10 +19,10 @@ import traceback
 from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
-EVENTS = 4000
+EVENTS = 1000
 """Events of a trace that are compared, and of a plan that are made up."""
 
-PROBES = 100
+PROBES = 30
 """Probes of a plan for which events are made up."""
 
 

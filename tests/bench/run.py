@@ -24,7 +24,6 @@ import bpftraces
 import decode
 import empty
 import entries
-import exit_sites
 import live
 import markers
 import off_cpu
@@ -72,7 +71,6 @@ def main() -> None:
     syscalls.main(ratio)
     within.main(ratio)
     threads.main(ratio)
-    exit_sites.main()
     for wheel in (ROOT / "dist").glob("*.whl"):
         print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB (at most 1)")
     decode.main()

@@ -121,35 +121,6 @@ def test_forms(forms: Image, name: str, expected: list[tuple[str, int]], hidden:
     assert direct == [exit.site.jump is None for exit in found.exits if exit.kind == "tail"]
 
 
-@pytest.fixture(scope="module")
-def jumps(tmp_path_factory: pytest.TempPathFactory) -> Image:
-    source = Path(__file__).resolve().parents[1] / "programs/jumps.c"
-    made = tmp_path_factory.mktemp("jumps") / "jumps"
-    subprocess.run([f"{TOOLS}gcc", "-O2", "-w", "-pthread", source, "-o", made], check=True)
-    return Image.open(str(made), any_machine=True)
-
-
-@pytest.mark.parametrize(
-    ("name", "expected", "loops_to_entry"),
-    [
-        ("through", [("tail", 20), ("return", 28), ("return", 36)], False),
-        ("again", [("tail", 8), ("return", 16)], False),
-        ("rounds", [("return", 12)], True),
-        ("turns", [("return", 12)], True),
-    ],
-)
-def test_parts_and_tables(
-    jumps: Image, name: str, expected: list[tuple[str, int]], loops_to_entry: bool
-) -> None:
-    """What `tests/programs/jumps.c` says of its functions."""
-    table = symbols.read(jumps)
-    function = next(f for f in table.functions if f.name == f"traced_{name}")
-    placer = Placer(jumps, table, Machine("aarch64"))
-    found = placer.exits(function)
-    assert [(e.kind, e.site.address - function.address) for e in found.exits] == expected
-    assert (found.hidden, placer.loops_to_entry(function)) == ((), loops_to_entry)
-
-
 MOVES = {
     "stp x29, x30, [sp, #-16]!": True,
     "ldp x29, x30, [sp], #16": True,

@@ -205,12 +205,3 @@ def test_what_files_have_in_common_is_found_by_build_id(shared, monkeypatch):
 def planned(program: Path):
     plan = make_plan(str(program), Selection(FUNCTIONS))
     return plan, next(iter(note for note in plan.notes if "not found" in note), "")
-
-
-@pytest.mark.parametrize("way", ["zlib", "zlib-gnu", "zstd"])
-def test_compressed_by_objcopy(tmp_path, way):
-    program = compiled(tmp_path, "g++", ("-gdwarf-4",))
-    truth = shown_by_gdb(program)
-    words = ["objcopy", f"--compress-debug-sections={way}", "program", "packed"]
-    subprocess.run(words, cwd=tmp_path, check=True)
-    agree(shown_by_lbtrace(tmp_path / "packed"), truth)

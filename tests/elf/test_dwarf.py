@@ -11,11 +11,12 @@ from lbtrace.model import UNKNOWN, Boolean, Character, Integer, Pointer, Record,
 from lbtrace.plan import Selection, make_plan
 
 FLAVOURS = [
-    (compiler, level, version)
-    for compiler in ("gcc", "clang")
-    for level in ("-O0", "-O2")
-    for version in ("-gdwarf-2", "-gdwarf-3", "-gdwarf-4", "-gdwarf-5")
-] + [
+    ("gcc", "-O0", "-gdwarf-5"),
+    ("gcc", "-O2", "-gdwarf-2"),
+    ("gcc", "-O2", "-gdwarf-4"),
+    ("clang", "-O0", "-gdwarf-4"),
+    ("clang", "-O2", "-gdwarf-3"),
+    ("clang", "-O2", "-gdwarf-5"),
     ("gcc", "-O2", "-gz=zlib"),
     ("clang", "-O1", "-gdwarf-aranges"),
     ("gcc", "-O1", "-fdebug-types-section"),

@@ -18,8 +18,8 @@ from lbtrace.plan import Selection, make_plan
 from lbtrace.plan.function_choice import select
 from lbtrace.plan.patterns import BinarySymbols
 
-EVERYDAY = ("1.19", "1.27.3")
-OTHERS = ("1.15", "1.21.13", "1.24.11", "1.25.5", "1.26.6")
+EVERYDAY = ("1.15", "1.27.3")
+OTHERS = ("1.19", "1.21.13", "1.24.11", "1.25.5", "1.26.6")
 VERSIONS = [*EVERYDAY, *(pytest.param(v, marks=pytest.mark.slow) for v in OTHERS)]
 NAMED = ["plain", "pie", "cgo", *[pytest.param("static-pie", marks=pytest.mark.slow)]]
 Compile = Callable[..., Path]

@@ -9,15 +9,12 @@ import signal
 import struct
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from lbtrace.elf.image import Image
-from lbtrace.errors import BinaryError, LbtraceError
+from lbtrace.errors import BinaryError
 from lbtrace.plan import Selection, make_plan
 
 LAYOUTS = [
@@ -131,41 +128,6 @@ def test_objects_and_debug_files_are_refused(build, tool, tmp_path):
     tool("objcopy", "--only-keep-debug", build("-g"), debug)
     with pytest.raises(BinaryError):
         make_plan(debug, Selection(("fib",)))
-
-
-@pytest.fixture(scope="module")
-def small(build):
-    return Path(build("-g", "-O1")).read_bytes()
-
-
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(data=st.data())
-def test_damaged_files_give_an_error_or_a_plan(small, tmp_path, data):
-    content = bytearray(small)
-    if data.draw(st.booleans()):
-        del content[data.draw(st.integers(0, len(content))) :]
-    region = data.draw(st.sampled_from([64, 900, len(content)]))
-    for _ in range(data.draw(st.integers(0, 30))):
-        if content:
-            at = data.draw(st.integers(0, min(region, len(content)) - 1))
-            content[at] = data.draw(st.integers(0, 255))
-    path = tmp_path / "damaged"
-    path.write_bytes(content)
-    with suppress(LbtraceError):
-        make_plan(str(path), Selection(("*",)))
-
-
-@pytest.mark.slow
-def test_damaged_headers_and_tables_are_survived(small, tmp_path):
-    # Every single byte of the ELF header, at values that overflow something.
-    path = tmp_path / "damaged"
-    for at in range(16, 64):
-        for value in (0, 1, 0x7F, 0xFF):
-            path.write_bytes(small[:at] + bytes([value]) + small[at + 1 :])
-            with suppress(LbtraceError):
-                make_plan(str(path), Selection(("fib",)))
 
 
 def test_a_file_that_is_cut_short_while_it_is_planned(build, tmp_path):

@@ -5,14 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from lbtrace.commands import list as command
-from lbtrace.elf.image import Image
-from lbtrace.errors import BinaryError, NoMatchError
 
 
 def run(capsys, *words):
@@ -107,53 +103,3 @@ def test_what_changes_where_a_line_begins_is_not_shown(tmp_path, capsys):
         (left,) = (each for each in row["variables"] if each["name"] == "left")
         assert left["reason"] == "changes at this instruction"
         assert {"name": "fd", "type": "int"} in row["variables"]
-
-
-ASSIGNED = """\
-__attribute__((noinline)) double rounds(unsigned char x)
-{
-	for (int i = 0; i < 3; i++) {
-		x = 3 | 3;
-		unsigned n = x ^ 3;
-	}
-	return x;
-}
-"""
-
-
-def test_what_is_assigned_later_at_an_instruction_is_not_shown(tmp_path, capsys):
-    """At the view where line 4 begins gcc knows of no ``x``; before it is 37, after it 3."""
-    (tmp_path / "views.c").write_text(ASSIGNED)
-    build = ["gcc", "-O1", "-g", "-shared", "-fPIC", "-o", "views.so", "views.c"]
-    subprocess.run(build, cwd=tmp_path, check=True)
-    out = run(capsys, "--binary", str(tmp_path / "views.so"), "--lines", "views.c", "--json")
-    rows = [row for row in json.loads(out) if row["line"] == 4]
-    assert rows
-    for row in rows:
-        (x,) = (each for each in row["variables"] if each["name"] == "x")
-        assert x["reason"] == "changes at this instruction"
-
-
-SHOWN = [
-    ("--lines", "*.c"),
-    ("--source", "*.c"),
-    ("--func", "*", "--inlined"),
-    ("--sites",),
-    (),
-]
-
-
-@pytest.mark.parametrize("words", SHOWN, ids=" ".join)
-def test_packed_sections_that_are_damaged(build, tmp_path, capsys, words):
-    """Each shows what it can, or says what is damaged."""
-    content = Path(build("-g", "-O1", "-gz")).read_bytes()
-    image = Image.open(build("-g", "-O1", "-gz"))
-    sections = [section for section in image.sections if section.name.startswith(".debug_")]
-    assert len(sections) > 4
-    for section in sections:
-        damaged = bytearray(content)
-        damaged[section.offset + section.size - 3] ^= 0xFF  # the checksum of zlib
-        path = tmp_path / f"damaged{section.name}"
-        path.write_bytes(damaged)
-        with suppress(BinaryError, NoMatchError):
-            run(capsys, "--binary", str(path), *words)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import struct
 import subprocess
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -12,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from lbtrace.bpf._libbpf import ffi
 
@@ -22,7 +21,7 @@ from lbtrace.abi.marker_operands import count_operands, read_operands
 from lbtrace.bpf.fetch_slots import fill
 from lbtrace.elf.image import Image
 from lbtrace.elf.stap_notes import SECTION, Marker, read_markers
-from lbtrace.errors import LbtraceError, UsageError
+from lbtrace.errors import UsageError
 from lbtrace.machine import Machine
 from lbtrace.model import Fetch
 from lbtrace.plan.marker_values import marker_values
@@ -297,28 +296,6 @@ def test_operands_of_any_text_are_read_or_refused(text: str, types: list[str]) -
             fill(slot, fetch, Machine(machine).kernel.PT_REGS, ())
 
 
-@settings(
-    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(data=st.data())
-def test_damaged_notes_are_left_out(data: st.DataObject, tmp_path: Path) -> None:
-    path = next(path for path in MARKED if "libstdc++" in path)
-    content = bytearray(Path(path).read_bytes())
-    section = Image.open(path, any_machine=True).section(SECTION)
-    assert section is not None
-    for _ in range(data.draw(st.integers(1, 8))):
-        at = section.offset + data.draw(st.integers(0, section.size - 1))
-        content[at] = data.draw(st.integers(0, 255))
-    damaged = tmp_path / "damaged.so"
-    damaged.write_bytes(content)
-    try:
-        markers = read_markers(Image(File(str(damaged))))
-    except LbtraceError:
-        return
-    assert len(markers) <= 3
-    assert all(isinstance(marker, Marker) for marker in markers)
-
-
 def test_definitions_of_users() -> None:
     found = read_definitions(
         """
@@ -417,23 +394,3 @@ def test_pairs_are_by_arguments_that_there_are(words: str) -> None:
 def test_what_is_no_definition_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is no provider definition"):
         read_definitions(text, "x.d")
-
-
-def test_markers_of_files_that_were_moved(tmp_path: Path) -> None:
-    """As prelink does it: the sections lie elsewhere than the notes say."""
-    path = next(path for path in MARKED if "postgres" in path)
-    image = Image.open(path)
-    section = image.section(SECTION)
-    assert section is not None
-    content = bytearray(Path(path).read_bytes())
-    position = section.offset
-    while position < section.offset + section.size:
-        name, size, _ = struct.unpack_from("<III", content, position)
-        start = position + 12 + -(-name // 4) * 4
-        places = struct.unpack_from("<QQQ", content, start)
-        struct.pack_into("<QQQ", content, start, *(p - 0x1000 if p else 0 for p in places))
-        position = start + -(-size // 4) * 4
-    moved = tmp_path / "moved"
-    moved.write_bytes(content)
-    assert read_markers(Image(File(str(moved)))) == read_markers(image)
-    assert any(marker.semaphore for marker in read_markers(image))

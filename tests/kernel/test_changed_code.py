@@ -27,8 +27,6 @@ BUILDS = (
     [
         "gcc -O2 flags.c",
         "clang -O1 flags.c",
-        "gcc -pie -Wl,-z,notext relocated.c relocated.S",
-        "gcc -pie -Wl,-z,notext,-z,pack-relative-relocs relocated.c relocated.S",
         "gcc -O2 -fno-pic -mcmodel=large -pie -Wl,-z,notext hooked.c",
     ]
     if AMD64
@@ -59,19 +57,6 @@ def test_a_copy_of_the_instruction_would_do_something_else(
     assert "lbtrace: " in traced.stderr
     if "notext" in how:
         assert "changed the code in memory" in traced.stderr
-
-
-@pytest.mark.skipif(not AMD64, reason="the library is for x86-64")
-def test_only_functions_that_the_loader_changes_are_left_out(lbtrace: Run, tmp_path: Path) -> None:
-    program = build(tmp_path, "gcc -pie -Wl,-z,notext relocated.c relocated.S")
-    done = lbtrace("attach", "--func", "*", "--", program, input="a")
-    assert "main" in done.stdout
-    assert "inner" in done.stdout
-    assert "jumps" not in done.stdout
-    alone = lbtrace("attach", "--func", "first", "--", program)
-    assert alone.returncode == 1
-    assert len(alone.stderr.splitlines()) == 2
-    assert "-fPIC" in alone.stderr
 
 
 @pytest.mark.parametrize("every", [False, True])

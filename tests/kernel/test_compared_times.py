@@ -274,7 +274,7 @@ def test_durations_of_rust(
         f"durations{level}", ["rustc", "-g", f"-Copt-level={level}", "-Awarnings"], RUST
     )
     cases = [("reference", "d > 4.5s", lambda n: n > 4.5e9)] if not level else []
-    cases += [("ms", *each) for each in MS] if not level else []
+    cases += [("ms", *each) for each in MS[:3]] if not level else []
     cases += [("ms", "d < 1s", lambda n: n < 10**9)] if not level else []
     cases += [("task", "t.limit >= 1s", lambda n: n >= 10**9)]
     for function, where, holds in cases:
@@ -289,7 +289,7 @@ def test_durations_of_go(lbtrace: Lbtrace, go: ModuleType, tmp_path: Path) -> No
     source = tmp_path / "times.go"
     source.write_text(GO)
     program = go.build(go.VERSIONS[-1], source, tmp_path / "times", ())
-    for where, holds in MS:
+    for where, holds in MS[:3]:
         check(lbtrace, program, tmp_path / "ms.lbt", "main.", "ms", where, holds)
     check(
         lbtrace,

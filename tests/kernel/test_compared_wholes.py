@@ -136,34 +136,6 @@ def test_wholes(lbtrace: Run, compiled: Callable[..., Path], tmp_path: Path, ste
         assert found == expected, condition
 
 
-REFUSED = {
-    ("whole", "o == 3"): ("this is optional<int>", "o == nullopt, o.has_value"),
-    ("whole", "o < nullopt"): ("nullopt is not known", "by == and != with nullopt"),
-    ("whole", "v[-1] == 1"): ("an index counts from the first element", "[0] is the first"),
-    ("whole", "len(n) > 1"): ("its length is not known", "len() takes strings"),
-    ("whole", "n->key() > 1"): ("methods cannot be called", "a member of it: key, more"),
-    ("whole", "n.key(2) > 1"): ("methods cannot be called", "name a member"),
-    ("number", "b > 5"): ("__int128 is too wide", "take its lower half: (long)b"),
-    ("number", "t == yes"): ("yes is not known", "write true or false"),
-    ("number", "n == SOME"): ("SOME is not known", "other constants are written as numbers"),
-    ("number", "p == Of<int>::TWO"): ("arguments of a template", "write Of::TWO"),
-    ("number", "(int)x > 1"): ("floats cannot be converted", "leave the cast out"),
-    ("number", "(double)n > 1.5"): ("cannot be converted to floats", "a whole number: n > 2"),
-    ("number", "s == 'o'"): ("this is a character, and const char *", "write s[0]"),
-    ("number", "s.length > 2"): ("this is const char *, which has no", "with text: s =="),
-    ("number", "retval > 1.5"): ("it returns nothing", "name an argument, or duration"),
-}
-
-
-def test_advice(lbtrace: Run, compiled: Callable[..., Path]) -> None:
-    program = compiled("wholes", ["g++", "-g", "-O0", "-std=c++17", "-xc++"], SOURCE)
-    for (function, condition), (wrong, advice) in REFUSED.items():
-        done = lbtrace("attach", "--func", function, "--where", condition, "--", program)
-        assert done.returncode == 2, condition
-        assert wrong in done.stderr, (condition, done.stderr)
-        assert advice in done.stderr, (condition, done.stderr)
-
-
 def test_a_pointer_and_a_number_are_added_as_in_c(
     lbtrace: Run, compiled: Callable[..., Path], tmp_path: Path
 ) -> None:

@@ -1,10 +1,4 @@
-"""Functions of C++ with random signatures log their values; lbtrace is to show the same.
-
-    python tests/kernel/test_cpp_signatures.py FIRST LAST [COMMAND...]
-
-traces the programs of these seeds, each made by one of the commands (``g++ -g -O2``), and
-counts the values that are right, unreadable by their reasons, and wrong.
-"""
+"""Functions of C++ with random signatures log their values; lbtrace is to show the same."""
 
 from __future__ import annotations
 
@@ -14,7 +8,6 @@ import re
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from math import isclose
@@ -525,15 +518,3 @@ def test_random_signatures(
     assert counts["right"] > 0.4 * counts["tried"], f"seed {seed}, {command}: {counts}"
     reasons = {name for name in counts if name.startswith("unreadable")}
     assert not reasons & {"unreadable: None", "unreadable: "}, f"seed {seed}, {command}"
-
-
-if __name__ == "__main__":
-    tried: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as made:
-        for seed in range(int(sys.argv[1]), int(sys.argv[2])):
-            for line in sys.argv[3:] or (*COMMANDS, *MORE):
-                built = build(seed, 250, shlex.split(line), Path(made))
-                lbtrace = [sys.executable, "-m", "lbtrace"]
-                for fault in compare(*run(lbtrace, built, Path(made)), tried):
-                    print(seed, line, fault, flush=True)
-    print(dict(tried))

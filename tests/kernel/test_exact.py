@@ -115,11 +115,11 @@ SHORT = [("shapes", 300), ("longjmp", 5), ("signal", 1), ("contexts", 50)]
 
 CXX_BUILDS = [
     *("exact++-O0", "exact++-O2", "exact++-cet", "exact++-static", "exact++-stripped"),
-    *("exact++-clang-O0", "exact++-clang-O2"),
+    "exact++-clang-O2",
 ]
 
 BUILDS = [
-    *("exact-O0", "exact-O2", "exact-Os", "exact-cet", "exact-lto", "exact-static-pie"),
+    *("exact-O0", "exact-O2", "exact-cet", "exact-lto", "exact-static-pie"),
     *("exact-stripped", "exact-clang-O2", "exact-clang-Oz"),
 ]
 
@@ -191,15 +191,8 @@ def test_what_was_left_does_not_return_later(
 
 
 @pytest.mark.parametrize("build", ["jumps", "jumps-clang"])
-@pytest.mark.parametrize("jumps", ["conditions", "counts", "computed"])
-def test_jumps_that_may_leave_the_function(agrees: Run, build: str, jumps: str) -> None:
-    agrees(build, jumps, options=("--returns", "sites"))
-
-
-@pytest.mark.parametrize("options", [(), UNSAFE], ids=["auto", "uretprobe"])
-def test_rounds_through_parts_that_were_split_off(agrees: Run, options: tuple[str, ...]) -> None:
-    """A jump from there to the first instruction begins no call."""
-    agrees("jumps", "rounds", options=options)
+def test_jumps_that_may_leave_the_function(agrees: Run, build: str) -> None:
+    agrees(build, "conditions", options=("--returns", "sites"))
 
 
 @pytest.mark.parametrize("options", [(), UNSAFE], ids=["auto", "uretprobe"])

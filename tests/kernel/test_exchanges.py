@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -62,26 +60,6 @@ def words(tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize("seed", ["1", "2"])
 def test_a_command(words: list[str], tmp_path: Path, returns: str, seed: str) -> None:
     trace_command([*words, seed], tmp_path / "out.jsonl", words[-1], "--returns", returns)
-
-
-def test_a_script_of_a_virtual_environment(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its Python is a link, and only beside that link is greenlet."""
-    ask = "import sys, os, greenlet; print(sys.version_info[1], os.path.dirname(greenlet.__file__))"
-    reported = subprocess.run([PYTHON, "-c", ask], capture_output=True, text=True, check=True)
-    minor, package = reported.stdout.split()
-    bin, packages = tmp_path / "env/bin", tmp_path / f"env/lib/python3.{minor}/site-packages"
-    bin.mkdir(parents=True)
-    packages.mkdir(parents=True)
-    (bin / "python3").symlink_to(PYTHON)
-    (tmp_path / "env/pyvenv.cfg").write_text("home = /usr/bin\n")
-    shutil.copytree(package, packages / "greenlet")
-    script = tmp_path / "lanes.py"
-    script.write_text("#!/usr/bin/env python3\n" + script.read_text())
-    script.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{bin}:{os.environ['PATH']}")
-    trace_command([str(script), *words[2:], "1"], tmp_path / "out.jsonl", words[-1])
 
 
 @pytest.mark.parametrize("target", ["the process", "every process"])

@@ -166,22 +166,6 @@ def test_calls_that_pass_a_filter(compare: Any, mode: str) -> None:
         compare("forks-O2", "--mode", mode, *where, without=LOOPS, last=last)
 
 
-def test_a_call_left_out_at_the_frame_of_an_inherited_one(
-    lbtrace: Any, programs: Path, tmp_path: Path, mode: str
-) -> None:
-    """Its return is not that of the other one, which nothing shows to be over."""
-    output = tmp_path / "out.jsonl"
-    words = ("--mode", mode, "--returns", "sites", "--func", "one", "--where", "number < 9")
-    done = lbtrace("attach", *words, "--until-last", "-o", output, "--", programs / "fork-left")
-    rows = [json.loads(line) for line in output.read_text().splitlines()]
-    assert [line.split()[1:] for line in done.stdout.splitlines()] == [
-        ["one(9)", "=", "27"],
-        ["one(1)", "=", "3"],
-    ]
-    ended = [(row["type"], row["result"]) for row in rows if row.get("end") == "returned"]
-    assert ended == [("call", 3)], rows
-
-
 @pytest.mark.parametrize("options", [("--returns", "uretprobe", "--unsafe"), ()])
 def test_every_process_that_runs_a_file(
     start_lbtrace: Any, start: Any, programs: Path, tmp_path: Path, mode: str, options: Any

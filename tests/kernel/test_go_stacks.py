@@ -35,7 +35,9 @@ func main() {
 """
 
 
-@pytest.mark.parametrize("version", ["1.15", "1.19", "1.27.3"])
+@pytest.mark.parametrize(
+    "version", ["1.15", pytest.param("1.19", marks=pytest.mark.slow), "1.27.3"]
+)
 def test_arguments_where_the_stack_grows(
     traced: Callable[[Path, str], list[dict[str, Any]]],
     go: ModuleType,

@@ -287,7 +287,9 @@ def test_random_signatures(
 
 @pytest.mark.parametrize("seed", [1, pytest.param(0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("flags", [(), ("-gcflags=-N -l",)], ids=["O", "N"])
-@pytest.mark.parametrize("version", ["1.15", "1.19", "1.27.3"])
+@pytest.mark.parametrize(
+    "version", ["1.15", pytest.param("1.19", marks=pytest.mark.slow), "1.27.3"]
+)
 def test_parameters_without_names(
     traced: Traced,
     go: ModuleType,
@@ -467,55 +469,6 @@ def test_generic_functions_closures_and_methods(
     incomplete = {c["name"] for c in calls if "…" in [a.get("unreadable") for a in c["args"]]}
     assert version < "1.22" or not incomplete  # all parameters are declared
     assert shown["main.Sq.Area"] == [({"s": {"a": 4}, "scale": 2}, 32)]
-
-
-ODD: dict[str, list[tuple[dict[str, Any], Any]]] = {
-    "main.blank": [({"b": 2}, 2)],
-    "main.spread": [({"b": 3, "s": "four"}, [[3, 3], 3, "four"])],
-    "main.unnamed": [({}, [3, "nil"])],
-    "main.nothing": [
-        (
-            {"z": {"A": 1, "B": [{}, {}, {}]}, "n": 2, "y": {"B": [], "A": 3}, "e": []},
-            [{"A": 2, "B": [{}, {}, {}]}, 2],
-        )
-    ],
-    "main.complexes": [
-        (
-            {"c": [{"real": 5.0, "imag": 6.0}, {"real": -7.0, "imag": -8.0}], "n": 9},
-            [[{"real": 5.0, "imag": 6.0}, {"real": -7.0, "imag": -8.0}], 9],
-        )
-    ],
-    "main.Code.Error": [({"c": 4}, "code 4")] * 2,
-    "main.Inner.Times": [({"i": {"ID": 7}, "n": n}, 7 * n) for n in (3, 4, 5)],
-    "main.message": [({}, "code 4")] * 2,
-    "main.timed": [({"n": n}, 7 * n) for n in (3, 4, 5)],
-}
-"""Arguments with a name, and results, of calls in odd.go."""
-
-MADE = {"main.(*Code).Error": {"code 4"}, "main.Outer.Times": {21}, "main.(*Outer).Times": {21, 28}}
-"""Results of methods that the compiler makes; how they are called differs by version."""
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_what_debug_information_leaves_out(
-    go_program: Compile, traced: Traced, version: str
-) -> None:
-    """Old compilers leave out parameters without a name; with these others would be elsewhere."""
-    calls = traced(go_program("odd", version), "main.*")
-    for name, expected in ODD.items():
-        found = [call for call in calls if call["name"] == name]
-        assert len(found) == len(expected)
-        for call, (given, result) in zip(found, expected, strict=True):
-            named = {a["name"]: a["value"] for a in call["args"]}
-            for argument, value in given.items():
-                assert named[argument] in (value, None), call
-            assert agree(call["result"], result), call
-        assert all(call["result"] is not None for call in found)
-    for name, results in MADE.items():
-        shown = {c["result"] for c in calls if c["name"] == name and c["end"] == "returned"}
-        assert shown - {None} <= results
-    (call,) = (c for c in calls if c["name"] == "main.at")
-    assert call["result"]["err"]["type"] == "runtime.boundsError"
 
 
 INTERFACES = """package main

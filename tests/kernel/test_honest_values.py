@@ -33,21 +33,6 @@ int main(void)
 }
 """
 
-CLANG_WIDE = r"""
-struct wide { __int128 v; };
-__attribute__((noinline)) long seven(int a, int b, int c, int d, int e, int g, int h, struct wide w,
-                                     int z) { return h + w.v + z; }
-__attribute__((noinline)) long five(int a, int b, int c, int d, int e, struct wide w, int z)
-{
-    return e + w.v + z;
-}
-int main(int argc, char **argv)
-{
-    struct wide w = {argc + 41};
-    return seven(1, 2, 3, 4, 5, 6, 7, w, 9) + five(1, 2, 3, 4, 5, w, 9) != 114;
-}
-"""
-
 REFERENCES = r"""
 typedef const char &letter;
 __attribute__((noinline)) int show(const char &c, char &&d, letter e, const char *f)
@@ -55,24 +40,6 @@ __attribute__((noinline)) int show(const char &c, char &&d, letter e, const char
     return c + d + e + *f;
 }
 int main() { char text[] = "abcdef"; return !show(text[1], 'x', text[3], text); }
-"""
-
-PROMOTED = r"""
-#include <stdio.h>
-struct packed { long a; char b; long c; } __attribute__((packed));
-static __attribute__((noinline)) void use(struct packed p) { printf("%ld %d\n", p.a + p.c, p.b); }
-static __attribute__((noinline)) void show(int x, struct packed p, int y, long z)
-{
-    printf("%d %d %ld\n", x, y, z);
-    use(p);
-    use(p);
-}
-int main(int argc, char **argv)
-{
-    struct packed p = {argc + 20, argc + 21, argc + 22};
-    show(argc, p, 3, 4);
-    show(argc + 1, p, argc + 4, argc);
-}
 """
 
 DEEP = r"""
@@ -121,15 +88,6 @@ def test_members_that_are_left_out_are_marked(
     assert pointed.value.more == 2
 
 
-@pytest.mark.parametrize("level", ["-O0", "-O1"])
-def test_struct_of_a_wide_integer_of_clang(compiled: Compile, traced: Traced, level: str) -> None:
-    program = compiled(f"wide{level}", ["clang", "-g", level, "-w"], CLANG_WIDE)
-    for call in traced(program, "/seven|five/"):
-        reported = {a["name"]: a["value"] for a in call["args"] if a["value"] is not None}
-        assert {"w": {"v": 42}, "z": 9}.items() <= reported.items()
-        assert call["result"] == (58 if call["name"] == "seven" else 56)
-
-
 def test_references_to_characters_are_no_strings(compiled: Compile, lbtrace: Run) -> None:
     program = compiled("references", ["g++", "-g"], REFERENCES)
     words = ("attach", "--func", "show*", "--format", "jsonl", "--quiet", "--depth")
@@ -162,15 +120,6 @@ def test_assemblers_give_no_types(traced: Traced, tmp_path: Path) -> None:
     (call,) = traced(program, "add")
     assert [argument["value"] for argument in call["args"]] == [3]
     assert call["result"] == 7
-
-
-def test_structs_that_are_taken_apart(compiled: Compile, traced: Traced) -> None:
-    """LLVM passes the members of a struct that its callers would copy to the stack."""
-    program = compiled("promoted", ["clang", "-g", "-O2"], PROMOTED)
-    for call, (x, y, z) in zip(traced(program, "show"), [(1, 3, 4), (2, 5, 1)], strict=True):
-        values = {a["name"]: a["value"] for a in call["args"]}
-        assert values.pop("p") in (None, {"a": 21, "b": chr(22), "c": 23})
-        assert all(values[k] in (None, v) for k, v in zip("xyz", (x, y, z), strict=True))
 
 
 def test_payloads_of_rust_are_shown_however_deep(

@@ -1,10 +1,4 @@
-"""Lambdas that are passed and returned by value show what they captured, or why they cannot.
-
-    PYTHONPATH=. python tests/kernel/test_lambdas.py FIRST LAST [COMMAND...]
-
-traces the programs of these seeds, each made by one of the commands (``g++ -g -O2``), and
-counts the values that are right, unreadable by their reasons, and wrong.
-"""
+"""Lambdas that are passed and returned by value show what they captured, or why they cannot."""
 
 from __future__ import annotations
 
@@ -13,7 +7,6 @@ import random
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -177,13 +170,3 @@ def test_random_lambdas(
     unknown = counts["unreadable: how it is passed is unknown"]
     assert unknown < 0.1 * counts["tried"], f"seed {seed}, {command}: {counts}"
     assert counts["right"] > 0.5 * counts["tried"], f"seed {seed}, {command}: {counts}"
-
-
-if __name__ == "__main__":
-    tried: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as made:
-        for seed in range(int(sys.argv[1]), int(sys.argv[2])):
-            for line in sys.argv[3:] or COMMANDS:
-                for fault in run(seed, 250, shlex.split(line), Path(made), tried):
-                    print(seed, line, fault, flush=True)
-    print(dict(tried))

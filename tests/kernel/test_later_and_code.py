@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import pytest
 
 import lbtrace
-from lbtrace import NoMatchError, Options
+from lbtrace import Options
 from tests.made_markers import make_library
 
 pytestmark = pytest.mark.host
@@ -110,25 +110,6 @@ def test_beside_functions(shop: Shop, mode: lbtrace.Mode) -> None:
     assert {call.binary for call in calls} == {shop.program, shop.one, shop.two}
 
 
-def test_within(shop: Shop, mode: lbtrace.Mode) -> None:
-    with lbtrace.trace(
-        command=shop.command(shop.one, "fork"),
-        functions="inner",
-        within="outer",
-        usdt="shop:sale",
-        options=Options(mode=mode),
-    ) as session:
-        calls = list(session.calls())
-    logged = shop.logged()
-    inside = [
-        each
-        for each in logged
-        if each[3] // 1000 in (0, 5)  # the others are not below calls of the function
-    ]
-    assert rows(calls) == inside
-    assert len(inside) < len(logged)
-
-
 def test_beside_lines_and_places(shop: Shop, mode: lbtrace.Mode) -> None:
     """And beside inlined functions; each sale follows its line."""
     symbols = subprocess.run(["nm", shop.program], capture_output=True, text=True, check=True)
@@ -152,23 +133,6 @@ def test_beside_lines_and_places(shop: Shop, mode: lbtrace.Mode) -> None:
     assert [call.name for call in points] == [f"plugins.c:{LINE}", "shop:sale"] * 100
     sales = [call["arg0"] for call in points[1::2]]
     assert sales == [number for *_, number in shop.logged("shop:sale")]
-
-
-def test_counts(shop: Shop, mode: lbtrace.Mode) -> None:
-    with lbtrace.trace(
-        command=shop.command(shop.one, shop.two, "fork"),
-        functions="outer",
-        usdt="shop:*",
-        action="count",
-        options=Options(mode=mode),
-    ) as session:
-        counts = session.counts()
-        assert session.losses().total == 0
-    seen: Counter[tuple[int, str]] = Counter()
-    for count in counts:
-        seen[count.pid, count.name] += count.count
-    assert seen == Counter((pid, name) for pid, _, name, _ in shop.logged("outer", "shop:sale"))
-    assert {count.binary for count in counts} == {shop.program, shop.one, shop.two}
 
 
 @pytest.mark.parametrize("follow", [False, True])
@@ -199,18 +163,3 @@ def test_functions_of_files_that_are_loaded_later(shop: Shop, lbtrace: Any) -> N
     assert "for one of a file that is loaded later, add --binary FILE" in done.stderr
     words = ("attach", "--func", "sale", "--binary", shop.one, "--", *shop.command(shop.one))
     assert "100 calls in 1 thread" in lbtrace(*words).stderr
-
-
-def test_names_that_never_come(shop: Shop, tmp_path: Path) -> None:
-    """Of a provider that is there without the marker, or where nothing can be loaded later."""
-    with shop.running(shop.one, "ready", shop.two) as program:
-        with pytest.raises(NoMatchError, match="matches no marker"):
-            lbtrace.trace(pid=program.pid, functions="inner", usdt="shop:sole")
-        with lbtrace.trace(pid=program.pid, functions="inner", usdt="shop:s*") as session:
-            go(program)
-            assert len([*session.calls()]) == 100 + 200
-    program = tmp_path / "one"
-    command = ["gcc", "-x", "c", "-", "-o", program]
-    subprocess.run(command, input="int main(void) { return 0; }", text=True, check=True)
-    with pytest.raises(NoMatchError, match="has no markers"):
-        lbtrace.trace(command=[program], functions="main", usdt="shop:sole")

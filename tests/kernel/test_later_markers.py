@@ -11,7 +11,6 @@ import pytest
 
 import lbtrace
 from lbtrace import NoMatchError
-from lbtrace.session import later
 from tests.made_markers import make_library
 
 PROGRAM = """
@@ -199,31 +198,6 @@ made = load(content); time.sleep(0.5); assert not is_enabled(made.sale)
     )
     assert done.stdout.count("shop:sale") == 100
     assert "/memfd:libstapsdt:shop, which cannot be opened: markers in it are not" in done.stderr
-
-
-def test_an_error_that_nobody_foresaw(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing that planning raises for a file that is loaded later ends the trace."""
-    errors: list[Exception] = [OSError(36, "File name too long"), KeyError("x"), MemoryError()]
-
-    def fail(*_: object) -> None:
-        if errors:
-            raise errors.pop(0)
-        return original(*_)
-
-    original = later.plan_mapped
-    monkeypatch.setattr(later, "plan_mapped", fail)
-    body = """
-for number in range(3):
-    load(content)
-made = load(content); wait(made.sale); sell(made, 0)
-"""
-    with lbtrace.trace(command=command(library, body), usdt="shop:*") as session:
-        calls = list(session.calls())
-        assert session.wait() == 0
-    assert sales(calls) == list(range(100))
-    said = " ".join(session.notes)
-    assert "whose markers are not traced: lbtrace failed (OSError: [Errno 36] File name" in said
-    assert "whose markers are not traced: lbtrace failed (KeyError: 'x')" in said
 
 
 def test_what_never_comes() -> None:

@@ -1,4 +1,4 @@
-"""Values that lie where a compiler's layout of them says: packed, in unions, on the stack."""
+"""Objects that are passed by address, and what lies beyond the bytes that are fetched."""
 
 from __future__ import annotations
 
@@ -13,106 +13,6 @@ pytestmark = pytest.mark.host
 Calls = list[dict[str, Any]]
 Compile = Callable[[str, list[str], str], Path]
 Traced = Callable[[Path, str], Calls]
-
-PACKED = r"""
-#define KEPT __attribute__((noinline))
-struct three { double d; int i; const char *s; };
-struct __attribute__((packed)) x87 { signed char c; void *p; long double l; };
-struct __attribute__((packed)) wide { signed char c; void *p; __int128 l; };
-struct nested { struct wide w; short s; };
-struct __attribute__((packed)) even { __int128 l; __int128 m; };
-union either { struct wide w; long double l; };
-#define FIRST(of) *(const volatile char *)&of
-#define SHOW(n, type) KEPT int show_##n(struct three a, type b, struct three c) \
-    { FIRST(a); FIRST(b); FIRST(c); return 0; } /* callers fill only what is read */
-SHOW(x87, struct x87)
-SHOW(wide, struct wide)
-SHOW(nested, struct nested)
-SHOW(even, struct even)
-SHOW(either, union either)
-int main(void)
-{
-    struct three s = {1.5, 2, "x"};
-    struct wide w = {5, (void *)0x1234, 77};
-    show_x87(s, (struct x87){5, (void *)0x1234, 2.5}, s);
-    show_wide(s, w, s);
-    show_nested(s, (struct nested){w, 6}, s);
-    show_even(s, (struct even){7, 8}, s);
-    show_either(s, (union either){w}, s);
-}
-"""
-
-
-@pytest.mark.parametrize("level", ["-O0", "-O2"])
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_packed_records_on_the_stack(
-    compiled: Compile, traced: Traced, compiler: str, level: str
-) -> None:
-    """They lie at any multiple of eight bytes, whatever numbers they hold."""
-    program = compiled(f"packed{compiler}{level}", [compiler, "-g", "-w", level], PACKED)
-    three = {"d": 1.5, "i": 2, "s": "x"}
-    wide = {"c": 5, "p": "0x1234", "l": 77}
-    expected = {"x87": wide | {"l": 2.5}, "wide": wide, "nested": {"w": wide, "s": 6}}
-    if (compiler, level) != ("clang", "-O2"):  # its layout is the same if it is not packed
-        expected["even"] = {"l": 7, "m": 8}
-    for call in traced(program, "show_*"):
-        kind = call["name"].removeprefix("show_")
-        if kind != "even" or kind in expected:
-            first, second, third = (argument["value"] for argument in call["args"])
-            assert first == third == three, call
-            assert second == expected.get(kind, second), call
-            assert kind != "either" or second["w"] == wide
-
-
-UNIONS = r"""
-#define KEPT __attribute__((noinline))
-union ld_wide { long double f; __int128 i; };
-union ld_long { long double f; long i; };
-union wide_f { __int128 i; __float128 f; };
-union f_wide { __float128 f; __int128 i; };
-union f_long { __float128 f; long i; };
-struct alone { __float128 f; };
-#define SHOW(type, record) KEPT record type(record a, int x) \
-    { __asm__ volatile("" : : "m"(a), "m"(x)); return a; }
-SHOW(show_ld_wide, union ld_wide)
-SHOW(show_ld_long, union ld_long)
-SHOW(show_wide_f, union wide_f)
-SHOW(show_f_wide, union f_wide)
-SHOW(show_f_long, union f_long)
-SHOW(show_alone, struct alone)
-int main(void)
-{
-    __int128 wide = ((__int128)7 << 64) + 5;
-    show_ld_wide((union ld_wide){.i = wide}, 1);
-    show_ld_long((union ld_long){.f = 1.5L}, 1);
-    show_wide_f((union wide_f){.i = wide}, 1);
-    show_f_wide((union f_wide){.i = wide}, 1);
-    show_f_long((union f_long){.i = 11}, 1);
-    show_alone((struct alone){2.5}, 1);
-}
-"""
-
-
-@pytest.mark.parametrize("level", ["-O0", "-O2"])
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_unions_of_large_numbers(
-    compiled: Compile, traced: Traced, compiler: str, level: str
-) -> None:
-    program = compiled(f"unions{compiler}{level}", [compiler, "-g", "-w", level], UNIONS)
-    calls = traced(program, "show_*")
-    assert len(calls) == 6
-    for call in calls:
-        union, number = (argument["value"] for argument in call["args"])
-        assert number == 1, call
-        kind = call["name"].removeprefix("show_")
-        for value in (union, call["result"]):
-            if kind == "ld_long":
-                assert value["f"] == 1.5
-            elif kind == "alone":
-                assert value is None or value["f"] in (2.5, None)
-            else:
-                assert value["i"] == (11 if kind == "f_long" else (7 << 64) + 5), call
-
 
 REFERENCES = r"""
 struct own { long a, b; ~own() {} };

@@ -39,7 +39,7 @@ def read(out: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.host
 @pytest.mark.skipif(not X86_64, reason="x86-64 assembly")
-@pytest.mark.parametrize("form", ["LIKE_PSM", "IN_REGISTER", "", "library"])
+@pytest.mark.parametrize("form", ["LIKE_PSM", "library"])
 def test_calls_on_another_stack(
     lbtrace: Run, tool: Callable[[str], str], tmp_path: Path, form: str
 ) -> None:
@@ -79,15 +79,11 @@ class Form(NamedTuple):
 
 FORMS = {
     "contexts": Form(("-DCONTEXTS", "-DON_HEAP"), reported=True),
-    "pointers": Form(("-DCONTEXTS", "-DON_HEAP", "-DPOINTERS"), reported=True),
     "static": Form(("-DCONTEXTS", "-DON_HEAP", "-static"), reported=True),
-    "signals": Form(("-DSIGNALS",), reported=True),
     "signals on heap": Form(("-DSIGNALS", "-DON_HEAP"), reported=False),
 }
 if X86_64:
-    FORMS["assembly"] = Form((), reported=True)
-    FORMS["fcontext"] = Form(("-DFCONTEXT", "-DON_HEAP"), reported=True)
-    FORMS["assembly on heap"] = Form(("-DON_HEAP",), reported=False)
+    FORMS["fcontext"] = Form(("-DON_HEAP",), reported=True)
 COUNT = sum(3 + me for me in range(4))
 
 

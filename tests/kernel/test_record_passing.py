@@ -39,26 +39,6 @@ int main() {
 }
 """
 
-WIDE = r"""
-#include <string.h>
-struct two { long double a, b; };
-struct within { _Complex long double c; };
-struct one { long double a; };
-#define RETURNS(type, name) \
-    __attribute__((noinline)) type name(long a, int b) \
-    { type t; memset(&t, 0, sizeof t); return t; }
-RETURNS(struct two, traced_two)
-RETURNS(struct within, traced_within)
-RETURNS(struct one, traced_one)
-RETURNS(_Complex long double, traced_complex)
-int main(void) {
-    traced_two(1, 2);
-    traced_within(1, 2);
-    traced_one(1, 2);
-    traced_complex(1, 2);
-}
-"""
-
 
 def shown(calls: list[dict[str, Any]]) -> dict[str, list[Any]]:
     """The values of arguments, by the function's name without that of a template's instance."""
@@ -88,17 +68,3 @@ def test_constructors_of_which_nothing_is_said(compiled: Compile, traced: Traced
         "traced_later": [None, None],
         "traced_apply": [{"__a": 8}, 4],
     }
-
-
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_results_with_several_long_doubles(
-    compiled: Compile, traced: Traced, compiler: str
-) -> None:
-    """These come back in memory, to which a hidden first argument points; a complex number does
-    not."""
-    program = compiled(f"wide-{compiler}", [compiler, "-g", "-O0"], WIDE)
-    calls = traced(program, "traced_*")
-    assert all([a["value"] for a in call["args"]] == [1, 2] for call in calls)
-    results = {call["name"]: call["result"] for call in calls}
-    assert results["traced_two"] == {"a": 0, "b": 0}
-    assert results["traced_within"] == {"c": {"re": 0, "im": 0}}

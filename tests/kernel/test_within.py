@@ -195,14 +195,11 @@ def test_the_c_library_inside_of_a_function(
 
 
 def test_refusals(programs: Path, lbtrace: Any) -> None:
-    """A function that is not there, stacks that cannot be distinguished, calls that are counted."""
+    """A function that is not there."""
     done = lbtrace("attach", "--func", "main", "--within", "tracem3", "--", programs / "trace")
     assert done.returncode == 2
     assert "tracem3" in done.stderr
     assert "traceme" in done.stderr
-    stacks = lbtrace("attach", "--func", "main", "--within", "main", "--", programs / "stacks", 1)
-    assert stacks.returncode == 2
-    assert "may set up several stacks in one mapping" in stacks.stderr
 
 
 def test_markers_beside_go(programs: Path, go_program: Any, lbtrace: Any) -> None:

@@ -44,7 +44,6 @@ PROGRAMS = {
     "exact-O0": "exact.c -O0 -g -pthread",
     "exact-O2": "exact.c -O2 -g -pthread",
     "exact-harmless": "exact.c -O2 -g -pthread -DHARMLESS",
-    "exact-Os": "exact.c -Os -g -pthread",
     "exact-cet": "exact.c -O2 -g -pthread -fcf-protection",
     "exact-lto": "exact.c -O2 -g -pthread -flto",
     "exact-static-pie": "exact.c -O2 -g -pthread -static-pie",
@@ -57,7 +56,6 @@ PROGRAMS = {
     "jumps": "jumps.c -O1 -g -Wno-unused-function",
     "fibers": "fibers.c -O2 -g -Wno-unused-function",
     "values": "values.c -O1 -g",
-    "stacks": "stacks.c -O1 -g -pthread",
     "strings": "strings.c -O1 -g",
     "thrower": "thrower.cc -O1",
     "relay-first": "relay.c -O1 -g -pthread -DSELF_NAME=first",
@@ -75,14 +73,12 @@ PROGRAMS = {
     "forks-O0": "forks.cc -O0 -g -pthread",
     "forks-O2": "forks.cc -O2 -g -pthread -fno-optimize-sibling-calls",
     "forks-harmless": "forks.cc -O2 -g -pthread -fno-exceptions -DHARMLESS",
-    "fork-left": "fork_left.c -O1 -g",
 }
 """What each is compiled from, and how."""
 
 CLANG = {
     "exact-clang-O2": "exact.c -O2 -g -pthread",
     "exact-clang-Oz": "exact.c -Oz -g -pthread",
-    "exact++-clang-O0": "exact.cc -std=c++20 -O0 -g",
     "exact++-clang-O2": "exact.cc -std=c++20 -O2 -g",
     "jumps-clang": "jumps.c -O2 -g -Wno-unused-function -Wno-shift-negative-value",
 }

@@ -23,25 +23,8 @@ FINE = "def test_fine():\n    pass\n"
 SIX = "".join(f"def test_{n}():\n    assert 0\n" for n in range(6))
 CRASH = "import os\ndef test_crash():\n    os._exit({})\n"
 KILLED = "import os\nos.kill(os.getpid(), 9)\n" + TWICE
-SKIPPED = ONCE.replace("assert", "import pytest; first or pytest.skip(); assert")
-FORKED = """
-import os, pytest
-
-def test_child():
-    if os.fork() == 0:
-        assert not "the child goes on as pytest"
-    os.wait()
-"""
 ALONE = "import pytest\npytestmark = pytest.mark.alone\n"
 UNREADABLE = "import nothing_of_this_name\n"
-
-KNOWN = """
-[[flaky]]
-test = "test_once.py::test_once"
-cause = "it counts its runs"
-seen = 2026-11-23
-until = 2026-12-23
-"""
 
 PARTS = (("together", ("-n", "1", "-m", "not alone")), ("alone", ("-m", "alone")))
 
@@ -80,12 +63,6 @@ def test_what_fails_once_is_flaky(run: Run, tmp_path: Path, mark: str) -> None:
     assert "only the first time" in notes(tmp_path)
 
 
-def test_what_is_known_of_a_flaky_test_is_shown(run: Run) -> None:
-    status, said = run(known=KNOWN, once=ONCE)
-    assert status == 0
-    assert "known since 2026-11-23, to be mended by 2026-12-23: it counts its runs" in said
-
-
 def test_what_fails_twice_fails(run: Run, tmp_path: Path) -> None:
     status, said = run(twice=TWICE, once=ONCE)
     assert status == 1
@@ -111,34 +88,11 @@ def test_a_pytest_that_does_not_come_to_its_end_fails(run: Run, broken: str, mar
     assert "FAILED, not whole" in said
 
 
-@pytest.mark.parametrize("mark", ["", ALONE])
-def test_a_child_that_goes_on_as_pytest_fails(run: Run, mark: str) -> None:
-    assert run(forked=mark + FORKED)[0] == 1
-
-
-def test_what_is_skipped_when_it_runs_again_fails(run: Run) -> None:
-    status, said = run(once=SKIPPED)
-    assert status == 1
-    assert "failed twice: test_once.py::test_once" in said
-
-
-def test_no_test_at_all_fails(run: Run) -> None:
-    status, said = run()
-    assert status == 1
-    assert "no test was found" in said
-
-
 def test_a_limit_fails(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(everyday, "PATIENCE", 1)
     status, said = run(slow="import time\ndef test_slow():\n    time.sleep(60)\n", whole=5)
     assert status == 1
     assert "ended at its limit" in said
-
-
-def test_nothing_of_an_earlier_run_is_left(run: Run, tmp_path: Path) -> None:
-    assert run(once=ONCE)[0] == 0
-    assert run(once=FINE)[0] == 0
-    assert not (tmp_path / "out/flaky.txt").exists()
 
 
 def test_the_ledger_is_complete() -> None:

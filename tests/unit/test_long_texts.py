@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import io
-import os
 
-import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from lbtrace.capture import CaptureWriter, read_capture
-from lbtrace.capture.long_texts import LONGEST, shorten
+from lbtrace.capture.long_texts import LONGEST
 from lbtrace.commands import main
 from lbtrace.model import Enumeration, Losses, Thread, Value
 from lbtrace.sinks import FORMATS
@@ -68,37 +64,3 @@ def test_what_is_as_long_as_a_name_stays(tmp_path, fib_plan):
     (tmp_path / "x.lbt").write_bytes(stream.getvalue())
     with read_capture(tmp_path / "x.lbt") as capture:
         assert capture.plan == plan
-
-
-TEXTS = st.one_of(
-    st.text(max_size=20),
-    st.integers(LONGEST - 2, LONGEST + 2).map(lambda size: "x" * size),
-    st.integers(65_530, 65_540).map(lambda size: "ß" * size),
-)
-DATA = st.recursive(
-    st.one_of(TEXTS, st.integers(-(1 << 63), (1 << 64) - 1), st.binary(max_size=99), st.none()),
-    lambda inner: st.one_of(st.lists(inner), st.dictionaries(st.text(max_size=9), inner)),
-)
-
-
-def texts(data):
-    if isinstance(data, str):
-        yield data
-    elif isinstance(data, (list, dict)):
-        for each in data.values() if isinstance(data, dict) else data:
-            yield from texts(each)
-
-
-@given(DATA)
-def test_every_long_text_is_found(data):
-    payload = msgspec.msgpack.encode(data)
-    cut = shorten(payload)
-    if any(len(each) > LONGEST for each in texts(data)):
-        assert max(map(len, texts(msgspec.msgpack.decode(cut)))) < LONGEST + 40
-    else:
-        assert msgspec.msgpack.decode(cut) == data
-
-
-def test_numbers_that_look_like_long_texts_cost_nothing():
-    payload = msgspec.msgpack.encode([os.urandom(8) for _ in range(10_000)])
-    assert shorten(payload) == payload

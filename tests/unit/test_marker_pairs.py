@@ -110,31 +110,6 @@ def watched(*events: tuple[int, int, int]) -> list[Call]:
     return seen.ended
 
 
-def test_pairs_nest() -> None:
-    assert match((BEGIN, 90, 1), (NESTED, 80, 5), (UNNESTED, 85, 5), (END, 95, 2)) == [
-        ("y:entry", 5, "returned", 10),
-        ("x:begin", 1, "returned", 30),
-    ]
-
-
-def test_a_close_without_an_opening_is_a_point() -> None:
-    assert match((END, 90, 3)) == [("x:end", 3, "point", None)]
-
-
-def test_what_is_not_closed_is_open() -> None:
-    assert match((NESTED, 90, 1), (NESTED, 90, 2), (UNNESTED, 90, 1)) == [
-        ("y:entry", 2, "open", None),
-        ("y:entry", 1, "returned", 20),
-    ]
-
-
-def test_another_key_closes_nothing() -> None:
-    assert match((NESTED, 90, 1), (UNNESTED, 90, 2)) == [
-        ("y:return", 2, "point", None),
-        ("y:entry", 1, "open", None),
-    ]
-
-
 def test_an_opening_at_the_same_place_of_the_stack_ends_the_former() -> None:
     assert match((BEGIN, 90, 1), (BEGIN, 90, 2), (END, 90, 0)) == [
         ("x:begin", 1, "open", None),

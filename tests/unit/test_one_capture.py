@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from lbtrace.capture import CaptureWriter, read_capture
+from lbtrace.capture import CaptureWriter
 from lbtrace.commands import main
 from lbtrace.model import Integer, Losses, Thread
 from tests.chunks import pieces
@@ -86,15 +86,6 @@ def test_a_capture_after_another_is_not_read(ours, record, export):
     assert not last["interrupted"]
 
 
-def test_batches_are_not_read_with_the_plan_of_another(ours, record, export):
-    others = record("theirs")
-    status, calls, last, err = export([ours[0], others[1], *ours[2:]])
-    assert (status, calls, last["interrupted"]) == (3, [], True)
-    status, calls, last, err = export([ours[0], others[1], *ours[2:]], "--salvage")
-    assert (status, calls) == (3, [])
-    assert "5 chunks of another capture" in err
-
-
 def test_what_follows_the_end(ours, export):
     for words in ([], ["--salvage"]):
         for more in (b"\0", b"\n" * 50, b"".join(ours[:2]), ours[1] + ours[2]):
@@ -102,14 +93,3 @@ def test_what_follows_the_end(ours, export):
             assert (status, calls) == (3, ALL)
             assert "left out: " in err
             assert last["damaged"]
-
-
-def test_it_can_be_read_twice(ours, record, tmp_path):
-    path = tmp_path / "x.lbt"
-    path.write_bytes(b"".join([*ours, *record("theirs")]))
-    for salvage in (False, True):
-        with read_capture(str(path), salvage=salvage) as capture:
-            for _ in range(2):
-                assert len([*capture.batches()]) == 3
-                assert capture.complete
-                assert len(capture.left_out) == 1

@@ -1,6 +1,6 @@
 /* Four coroutines that wait inside of calls: switched by contexts of the C library (CONTEXTS), by
- * handlers of signals as in QEMU (SIGNALS), by assembly as Boost's (FCONTEXT), or any other. Their
- * stacks are mappings, each with a guard page, or ON_HEAP. */
+ * handlers of signals as in QEMU (SIGNALS), or by assembly as Boost's. Their stacks are mappings,
+ * each with a guard page, or ON_HEAP. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <signal.h>
@@ -28,18 +28,13 @@ static char *make_stack(void)
 
 #if defined(CONTEXTS)
 static ucontext_t home, places[4];
-#ifdef POINTERS
-static void (*volatile set_up)(ucontext_t *, void (*)(void), int, ...) = makecontext;
-#else
-#define set_up makecontext
-#endif
 
 static void make(int me)
 {
 	getcontext(&places[me]);
 	places[me].uc_stack.ss_sp = make_stack();
 	places[me].uc_stack.ss_size = SIZE;
-	set_up(&places[me], run, 0);
+	makecontext(&places[me], run, 0);
 }
 
 static void resume(int me) { swapcontext(&home, &places[me]); }
@@ -88,10 +83,6 @@ asm(".text; .type change, @function\n"
     "pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; pop %rbp; ret\n"
     ".size change, . - change\n");
 static void *home, *places[4];
-
-#ifndef FCONTEXT
-#define make_fcontext make_it /* Boost has the other name for it */
-#endif
 
 __attribute__((noipa)) void *make_fcontext(void *top, size_t size, void (*begin)(void))
 {

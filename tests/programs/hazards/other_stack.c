@@ -12,24 +12,11 @@ enum { PAGE = 4096, SIZE = 1 << 16, ROUNDS = 40, DEEPEST = 5 };
 	"push %rbp; mov %rsp, %rbp; push %rcx; push %rcx; mov %rdi, %rax; mov %rsi, %rdi\n" \
 	"mov %rdx, %rsp; call *%rax; lea -16(%rbp), %rsp; pop %rcx; pop %rcx\n" \
 	"mov %rax, (%rcx); leave; ret"
-#define IN_REGISTER \
-	"push %rbx; push %r12; mov %rcx, %r12; mov %rsp, %rbx; mov %rdi, %rax; mov %rsi, %rdi\n" \
-	"mov %rdx, %rsp; call *%rax; mov %rbx, %rsp; mov %rax, (%r12); pop %r12; pop %rbx; ret"
 typedef long Function(long);
 void call_on(Function *function, long argument, char *top, long *result);
 
 #ifdef FORM
 asm(".text; .globl call_on; .type call_on, @function; call_on:\n" FORM "\n.size call_on, . - call_on");
-#elif !defined(USES_LIBRARY)
-void call_on(Function *function, long argument, char *top, long *result)
-{
-	long returned;
-	__asm__ volatile("mov %%rsp, %%rbx; mov %3, %%rsp; call *%1; mov %%rbx, %%rsp"
-			 : "=a"(returned)
-			 : "r"(function), "D"(argument), "r"(top)
-			 : "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc");
-	*result = returned;
-}
 #endif
 
 #ifndef LIBRARY
