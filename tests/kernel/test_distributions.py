@@ -151,7 +151,7 @@ def test_self_times_of_calls_that_jump(
     compiled: Callable[[str, list[str], str], Path], mode: str
 ) -> None:
     jumping = compiled("jumping.c", ["gcc", "-O2", "-g"], JUMPING)
-    with lbtrace.trace(
+    with python.trace(
         command=[jumping],
         functions=["slept", "leads*", "outer"],
         action="histogram",
