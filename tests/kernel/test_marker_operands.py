@@ -130,7 +130,7 @@ def test_operands_in_expressions(shop: str, capfd: pytest.CaptureFixture[str]) -
     with lbtrace.trace(command=[shop], **wanted) as session:  # type: ignore[arg-type]
         shown = [str(point) for point in session.calls()]
     texts = printed(capfd.readouterr().out, "text")
-    assert shown == [f'shop:text("{name}")' for (name,) in texts]
+    assert shown == [f'shop:text(str(arg0)="{name}")' for (name,) in texts]
     where = {"arg": ["arg0 + 1"], "where": "arg0 > 0x50 and arg1 < 0", "usdt": "shop:part"}
     with lbtrace.trace(command=[shop], **where) as session:  # type: ignore[arg-type]
         high = [point[0] for point in session.calls()]

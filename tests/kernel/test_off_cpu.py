@@ -258,13 +258,13 @@ def test_compared_live(
         live = lbtrace("attach", *options, "--where", where, "--", rests)
         later = lbtrace("export", into, "--where", where)
         for done in (live, later):
-            assert done.stdout.count("rests(us=30000) = 0 (off-CPU: blocked 3") == count, done
+            assert done.stdout.count("rests(us=30000) = 0 (off-CPU: blocked ") == count, done
             assert done.stdout.count(" = ") == count
         assert "  1 call left out, of which it is not known how long" in live.stderr
         assert ("left out: 1 call of which a value" in later.stderr) == (count > 0)
     asked = ("--syscall", "clock_nanosleep", "--off-cpu", "--where", "blocked > 20ms")
     done = lbtrace("attach", *asked, "--", rests)
-    assert done.stdout.count("= 0 (off-CPU: blocked 3") == 10
+    assert done.stdout.count("= 0 (off-CPU: blocked ") == 10
     for wrong, why in (
         (("--where", "blocked > 20ms"), "--off-cpu measures that, of calls on threads"),
         (("--off-cpu", "--where", "blocked > 20"), "this time has no unit: 20 of what?"),
