@@ -15,17 +15,24 @@
 #define LBT_ARANGE 3
 #define LBT_PIVOTS 15
 
-/* Which slot of a node holds an address. Without branches, which the verifier would follow. */
+/*
+ * Which slot of a node holds an address. Without branches, which the verifier would follow: compilers
+ * make some where they see the whole of a comparison. That of 7.2 gave up.
+ */
 static __always_inline __u64 find_slot(struct stack_walk *walk, __u64 address)
 {
-	__u64 slot = 0, goes_on = 1, pivot;
+	__u64 slot = 0, goes_on = 1, pivot, negative, beyond;
 
 	for (int i = 0; i < LBT_PIVOTS; i++) {
 		pivot = walk->words[i];
+		negative = -pivot;
+		beyond = (pivot >> 1) - (address >> 1);
+		barrier_var(negative);
+		barrier_var(beyond);
 		/* one of 0 is behind the last one; the first may be 0 */
 		if (i)
-			goes_on &= (pivot | -pivot) >> 63;
-		goes_on &= ((pivot >> 1) - (address >> 1)) >> 63;
+			goes_on &= (pivot | negative) >> 63;
+		goes_on &= beyond >> 63;
 		barrier_var(goes_on);
 		slot += goes_on;
 	}

@@ -14,7 +14,6 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from lbtrace.errors import option
 from lbtrace.model import Aggregate, Plan
 from lbtrace.model.wire_limits import BUCKET_BITS, NO_BUCKET, SLOT_DURATION
 from lbtrace.tables.keys import OfKey, by_key, in_order
@@ -190,7 +189,7 @@ def _notes(rows: Sequence[Histogram]) -> Iterator[str]:
     if any(row.unit and not row.by and row.self_time is None for row in rows):
         yield "SELF is not known: of some calls it is not known inside of which they are"
     if len(rows) > PICTURED and any(len(row.bars) > 1 for row in rows):
-        yield f"{option('top', str(PICTURED))} also draws how each is distributed"
+        yield f"with up to {PICTURED} rows it is also drawn how each is distributed"
 
 
 TABLE = Table(
