@@ -270,6 +270,17 @@ static __noinline struct stack_walk *begin_walk(struct pt_regs *ctx, __u32 limit
 	return walk;
 }
 
+/*
+ * Walks on from what begin_walk() has set. A global function, which the verifier looks at once, not for
+ * each state of what calls it: that of 7.2 gave up on system calls with stacks.
+ */
+__noinline int walk_frames(struct stack_walk *walk)
+{
+	if (walk)
+		bpf_loop(LBT_STACK_FRAMES, take_frame, &walk, 0);
+	return 0;
+}
+
 /* Walks the stack of the current thread from these registers, at most limit frames. */
 static __always_inline struct stack_walk *walk_user_stack(struct pt_regs *ctx, __u32 limit,
 							  __u32 place)
@@ -277,7 +288,7 @@ static __always_inline struct stack_walk *walk_user_stack(struct pt_regs *ctx, _
 	struct stack_walk *walk = begin_walk(ctx, limit, place);
 
 	if (walk && walk->end == LBT_END_LIMIT)
-		bpf_loop(LBT_STACK_FRAMES, take_frame, &walk, 0);
+		walk_frames(walk);
 	return walk;
 }
 
