@@ -206,7 +206,7 @@ static __always_inline void find_table(struct stack_walk *walk, struct stack_map
 }
 
 /* Asks the kernel which mapping holds walk->at; false where nothing is mapped, or that is not known. */
-static __noinline bool find_file(struct stack_walk *walk)
+static __always_inline bool find_file(struct stack_walk *walk)
 {
 	struct stack_mapping *found, *known;
 	long error;

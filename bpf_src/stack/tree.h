@@ -39,17 +39,14 @@ static __always_inline __u64 find_slot(struct stack_walk *walk, __u64 address)
 	return slot;
 }
 
-/*
- * As find_file() does, without the lock: what is found is the mapping, or was until just now. A global
- * function, which the verifier looks at once, not for each way that leads here.
- */
-__noinline long find_in_tree(struct stack_walk *walk, struct stack_mapping *found)
+/* As find_file() does, without the lock: what is found is the mapping, or was until just now. */
+static __noinline long find_in_tree(struct stack_walk *walk, struct stack_mapping *found)
 {
 	struct mm_struct *memory = bpf_get_current_task_btf()->mm;
 	struct vm_area_struct *vma;
 	__u64 entry, node, kind, pivots, slots, many;
 
-	if (!walk || !found || !bpf_core_field_exists(memory->mm_mt) || !memory)
+	if (!bpf_core_field_exists(memory->mm_mt) || !memory || !found)
 		return -LBT_EBUSY;
 	walk->window = 1; /* its words are used here */
 	entry = (__u64)BPF_CORE_READ(memory, mm_mt.ma_root);

@@ -270,16 +270,25 @@ static __noinline struct stack_walk *begin_walk(struct pt_regs *ctx, __u32 limit
 	return walk;
 }
 
+/* Walks on from what begin_walk() has set. */
+#ifdef LBT_ATOMIC
 /*
- * Walks on from what begin_walk() has set. A global function, which the verifier looks at once, not for
- * each state of what calls it: that of 7.2 gave up on system calls with stacks.
+ * A global function, which the verifier looks at once, not for each state of what calls it: that of 7.2
+ * gave up on system calls with stacks. It finds the memory itself: what it is given would be no key of
+ * a map (6.1). Elsewhere one more frame is too much for the stack of programs.
  */
-__noinline int walk_frames(struct stack_walk *walk)
+__noinline int walk_frames(void)
 {
+	struct stack_walk *walk = find_walk();
+
 	if (walk)
 		bpf_loop(LBT_STACK_FRAMES, take_frame, &walk, 0);
 	return 0;
 }
+#define WALK_FRAMES(walk) walk_frames()
+#else
+#define WALK_FRAMES(walk) bpf_loop(LBT_STACK_FRAMES, take_frame, &walk, 0)
+#endif
 
 /* Walks the stack of the current thread from these registers, at most limit frames. */
 static __always_inline struct stack_walk *walk_user_stack(struct pt_regs *ctx, __u32 limit,
@@ -288,7 +297,7 @@ static __always_inline struct stack_walk *walk_user_stack(struct pt_regs *ctx, _
 	struct stack_walk *walk = begin_walk(ctx, limit, place);
 
 	if (walk && walk->end == LBT_END_LIMIT)
-		walk_frames(walk);
+		WALK_FRAMES(walk);
 	return walk;
 }
 

@@ -18,6 +18,7 @@ RESULTS_SIZE = 64 << 20
 TRIAL_SECONDS = 30
 
 # -cx16: QEMU 7.2's emulation of cmpxchg16b makes kernels from 6.12 on fault while booting.
+# Without it those from 7.0 on have no memory for task storage (kmalloc_nolock()), so for stacks.
 # pauth-impdef: QEMU's emulation of the standard pointer authentication is very slow.
 EMULATED = {
     "amd64": ("qemu-system-x86_64", "-M", "q35", "-cpu", "max,-cx16"),
