@@ -32,6 +32,7 @@ OPTIONS = {
     "places": "at",
     "providers": "provider",
     "syscalls": "syscall",
+    "tracepoints": "tracepoint",
 }
 """The options of ``lbtrace attach`` that `lbtrace.trace` calls otherwise."""
 

@@ -344,7 +344,10 @@ def run(args: argparse.Namespace) -> int:
     if args.inlined and not (args.func or args.source):
         raise UsageError("--inlined is about functions", "name them with --func or --source")
     if args.exclude and named and not (args.func or args.source or args.libcalls):
-        raise UsageError("--exclude is about functions", "name them with --func or --source")
+        raise UsageError(
+            "--exclude is about functions",
+            "name them with --func or --source; of others write '!NAME': --syscall '!mmap'",
+        )
     given = vars(args)
     for option in filter(given.get, ("unwind", "srcline")):
         if args.action == "send" and not given["stack"]:

@@ -306,8 +306,8 @@ def _capture(
 
 def _slow(seconds: float) -> str:
     return (
-        f"detaching may take about {seconds:.0f} s: the kernel detaches plain probes one"
-        " by one (from 6.6 on it has better ones)"
+        f"detaching may take about {seconds:.0f} s: the kernel detaches probes of this kind"
+        " one by one"
     )
 
 

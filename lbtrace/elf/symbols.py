@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from operator import attrgetter
 from struct import Struct as Layout
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from lbtrace.elf import debugfile
 from lbtrace.elf.functions import Functions, ListedFunctions, TableFunctions
@@ -57,19 +60,41 @@ class Symbols:
         default_version: Callable[[str], str] = lambda name: "",
         go: GoTable | None = None,
         left_out: int = 0,
+        find_chosen: Callable[[Iterable[str]], list[Function]] = lambda names: [],
     ) -> None:
         """``default_version`` gives the version that a request for a name without one gets,
         empty where it has none. ``ifuncs`` are choosers and the names of their functions.
-        ``left_out`` counts names of functions that are not shown."""
+        ``left_out`` counts names of functions that are not shown. ``find_chosen`` gives those of
+        ``ifuncs`` whose code is known, by their names."""
         self.functions = functions
         self.starts = starts
         self.cold = cold
         self.default_version = default_version
         self.go = go
         self.left_out = left_out
+        self._find_chosen = find_chosen
         self.ifuncs = tuple(sorted({name for _, name in ifuncs}))
         # of several names of one the shortest
         self.ifunc_names = dict(sorted(ifuncs, key=lambda each: -len(each[1])))
+
+    def chosen(self, names: Collection[str]) -> list[Function]:
+        """Return those of ``ifuncs`` with these ``names`` of which it is known what code the loader
+        chose. Of several with the same code each has the names of the others, too."""
+        if not names:
+            return []
+        found = {function.name: function for function in self._find_chosen(self.ifuncs)}
+        alike: dict[int, list[str]] = {}
+        for function in found.values():
+            alike.setdefault(function.address, []).append(function.name)
+        made = []
+        for function in filter(None, map(found.get, names)):
+            known = self.functions.holding(function.address)
+            if known is None or known.address != function.address:
+                known = function
+            others = (*alike[known.address], known.name, *known.aliases)
+            aliases = tuple(dict.fromkeys(name for name in others if name != function.name))
+            made.append(replace(known, name=function.name, aliases=aliases, local=False))
+        return made
 
     @property
     def inlined(self) -> tuple[str, ...]:
@@ -160,7 +185,16 @@ def read_any(image: Image, *, servers: bool = True) -> Symbols:
         table.default_version,
         go,
         table.left_out,
+        partial(_chosen, image),
     )
+
+
+def _chosen(image: Image, names: Iterable[str]) -> list[Function]:
+    """Those of the indirect functions with these ``names`` whose code is known."""
+    from lbtrace.elf import chosen_functions  # imported here because few ask for them
+
+    addresses = chosen_functions.find(image, names)
+    return [Function(name, at, 0, image.offset(at)) for name, at in addresses.items()]
 
 
 def _marked(image: Image, table: SymbolTable) -> Functions:

@@ -41,7 +41,8 @@ def compared_first(token: Token) -> ExpressionError:
     """Return what is wrong where ``token``, one of ``& ^ |``, stands beside a comparison: C makes
     that first, other languages do not."""
     what = f"this is compared before {token.text} combines it, in C"
-    hint = f"write (n {token.text} 4) == 4; conditions are joined by and, or"
+    ways = f"(n {token.text} 4) == 4, or n == (A {token.text} B)"
+    hint = f"write {ways}; conditions are joined by and, or"
     return ExpressionError(token.at, what, hint)
 
 

@@ -3,6 +3,8 @@ a register, a global variable."""
 
 from __future__ import annotations
 
+import re
+
 from lbtrace.abi.locations import Location
 from lbtrace.errors import option
 from lbtrace.expressions.constants import ambiguous_constant, find_constants, unknown_constant
@@ -65,6 +67,11 @@ def _outside_name(node: Name, scope: Scope) -> Located:
         return _constant(node, found)
     if (found_global := named_global(node, scope)) is not None:
         return found_global
+    if compared is not None and compared.computes and _ERROR.fullmatch(node.name):
+        import errno  # imported here because few name an error
+
+        if number := getattr(errno, node.name, 0):
+            return Constant(node.at, number)
     what = f"{node.name} is not known"
     hint = global_called(node.name, scope) or _explain_names(node.name, scope)
     if node.name in TIMES_OFF_CPU and not scope.names.off_cpu:
@@ -82,6 +89,9 @@ def _referred(type: Type) -> Type:
     """The type of the value that a reference stands for, if ``type`` is one."""
     return type.target if type.is_alias() and type.target is not None else type
 
+
+_ERROR = re.compile(r"E[A-Z0-9]+")
+"""The names of errors (errno(3)): ``retval == -ENOENT``."""
 
 POINTS_AT = frozenset({"ip", "pc"})
 """Registers that hold where a probe is, which no variable is needed for."""

@@ -35,7 +35,10 @@ def read_integer(token: Token) -> int:
     if token.unit or _is_real(token.text):
         what = f"{token.text}{token.unit} is no whole number"
         raise ExpressionError(token.at, what, "an index is one")
-    return int(token.text, 0) if token.text[:2] in ("0x", "0X") else int(token.text)
+    if token.text[:2] in ("0x", "0X"):
+        return int(token.text, 16)
+    octal = len(token.text) > 1 and token.text[0] == "0"  # 0600, as C has it
+    return int(token.text, 8 if octal else 10)
 
 
 def _time(token: Token) -> int:

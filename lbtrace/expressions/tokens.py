@@ -18,7 +18,7 @@ Kind: TypeAlias = Literal["number", "name", "string", "character", "sign", "end"
 
 _TOKEN = re.compile(
     r"""\s*(?:
-        (?P<number>0[xX][0-9a-fA-F]+
+        (?P<number>0[xX][0-9a-fA-F]+|0[0-7]+
                 |(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?|(?<![\w)\]])\.[0-9]+)(?:[eE][-+]?[0-9]+)?)
             (?P<unit>ns|us|ms|s)?(?![\w.])
       | (?P<name>(?:[\w+-]+\.(?:[chmd]|cc|cpp|cxx|c\+\+|hh|hpp|hxx|rs|go|mm|f90|zig)::[^\W\d]\w*

@@ -24,7 +24,7 @@ from lbtrace.plan.tail_calls import Leaving, TailCalls
 from lbtrace.plan.traced_binary import TracedBinary, jumps_away
 from lbtrace.plan.traced_functions import ReadFloats, TracedFunction, describe, go_plan, lacks_error
 from lbtrace.plan.value_selection import leads_to_code, of_image
-from lbtrace.plan.warnings import AT_BREAKPOINT, name_functions
+from lbtrace.plan.warnings import AT_BREAKPOINT, name_functions, some
 from lbtrace.plan.within import NOT_WITHIN, Within
 from lbtrace.system.collecting import uncollected
 
@@ -355,6 +355,18 @@ def _returns_alike(plain: TracedFunction, moved: TracedFunction) -> bool:
 
 
 def _indirect(table: Symbols, path: str, selection: Selection) -> list[str]:
+    """What to say of functions whose code the loader chooses."""
     meant = (patterns.addressed(pattern, [path])[1] for pattern in selection.patterns)
     names = patterns.matching(table.ifuncs, list(meant))
-    return name_functions(names, "left out because the code is chosen at run time (ifunc)")
+    chosen = table.chosen(names)
+    alike: dict[str, str] = {}
+    for function in chosen:
+        if function.name not in alike:
+            public = (name for name in function.aliases if name in table.ifuncs)
+            alike |= {name: function.name for name in public if not name.startswith("__")}
+    left = sorted({*names} - {function.name for function in chosen})
+    notes = name_functions(left, "left out because the code is chosen at run time (ifunc)")
+    if alike:
+        shown = some([*dict.fromkeys(alike.values())])
+        notes.append(f"calls of {some([*alike])} are shown as {shown}: the code is the same")
+    return notes

@@ -19,12 +19,13 @@ from lbtrace.btf.prototypes import KernelTypes
 from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError, UsageError, option
 from lbtrace.model import NO_BINARY, Fetch, Function, KernelEvent, Probe, Prototype, Site, Value
-from lbtrace.plan.patterns import COPY, matching
+from lbtrace.plan.patterns import COPY, matching, named_among
 from lbtrace.plan.probe_sources import Found
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.value_selection import depth, member_names
 from lbtrace.plan.warnings import name_functions
 from lbtrace.system.kernel_symbols import count_functions, find_size, find_traceable
+from lbtrace.validation import split_listed
 
 ALIKE = 3
 """Names that an error proposes."""
@@ -60,13 +61,13 @@ def find(
     images: Sequence[Image], patterns: Sequence[str], selection: Selection
 ) -> Iterator[Found | str]:
     """Yield the functions that ``patterns`` name. Raises `NoMatchError`, `KernelError`."""
-    points = [part for pattern in patterns for part in _split(pattern) if PLACE.fullmatch(part)]
+    parts = split_listed(patterns)
+    points = [part for part in parts if PLACE.fullmatch(part)]
     for point in points:
         yield _find_place(point)
-    patterns = [",".join(p for p in _split(pattern) if p not in points) for pattern in patterns]
-    if not any(patterns):
+    if len(points) == len(parts):
         return
-    selected = select([pattern for pattern in patterns if pattern])
+    selected = select([part for part in parts if part not in points])
     if len(selected.names) > MOST and not selection.force:
         raise UsageError(
             f"{len(selected.names):,} functions of the kernel match, more than {MOST:,}",
@@ -88,35 +89,31 @@ def find(
 
 
 def select(patterns: Sequence[str]) -> Selected:
-    """Return the functions that any of ``patterns`` names, which may be several with commas
-    between: ``vfs_read``, ``tcp_*``, ``MODULE:*``. Raises `NoMatchError` where one names none that
-    can be traced, `KernelError`."""
+    """Return the functions that any of ``patterns`` names (`named_among`): ``vfs_read``,
+    ``tcp_*``, ``MODULE:*``. Raises `NoMatchError` where one names none that can be traced,
+    `KernelError`."""
     counted = count_functions()
     traceable = find_traceable()
     alike = Counter[str]()
     for name, count in counted.items():
         alike[name.rpartition(":")[2]] += count
-    found: dict[str, None] = {}
     left_out: dict[str, str] = {}
-    for pattern in patterns:
-        for part in _split(pattern):
-            named = _matching(counted, part)
-            fit = []
-            for name in named:
-                if traceable is not None and name not in traceable:
-                    left_out[name] = FORBIDDEN
-                elif alike[name.rpartition(":")[2]] > 1:
-                    left_out[name] = SEVERAL
-                else:
-                    fit.append(name)
-            if not fit:
-                raise _nothing(part, named, left_out, counted)
-            found |= dict.fromkeys(fit)
-    return Selected(tuple(found), left_out)
 
+    def find(part: str) -> list[str]:
+        named = _matching(counted, part)
+        fit = []
+        for name in named:
+            if traceable is not None and name not in traceable:
+                left_out[name] = FORBIDDEN
+            elif alike[name.rpartition(":")[2]] > 1:
+                left_out[name] = SEVERAL
+            else:
+                fit.append(name)
+        if not fit:
+            raise _nothing(part, named, left_out, counted)
+        return fit
 
-def _split(pattern: str) -> list[str]:
-    return [pattern] if pattern.startswith("/") else pattern.split(",")
+    return Selected(tuple(named_among(find, patterns)), left_out)
 
 
 def _find_place(text: str) -> Found:

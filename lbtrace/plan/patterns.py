@@ -17,8 +17,9 @@ from msgspec.structs import replace
 from lbtrace.elf import demangle
 from lbtrace.elf.demangle import CLOSING, OPENING, is_mangled
 from lbtrace.elf.symbols import Symbols
-from lbtrace.errors import UsageError, option
+from lbtrace.errors import NoMatchError, UsageError, option
 from lbtrace.model import Function
+from lbtrace.validation import split_listed
 
 _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 _WHITESPACE = re.compile(r"\s+")
@@ -87,6 +88,8 @@ def find(symbols: Symbols, pattern: str, asked: str = "func") -> list[Function]:
         matched = [f for f in (_named(f, matches, by_symbol) for f in likely) if f]
         if not matched and not _is_regex(pattern):
             matched = [f for f in likely if is_mangled(f.name) and _end_matches(f.name, matches)]
+    if symbols.ifuncs and (chosen := symbols.chosen(matching(symbols.ifuncs, [pattern], asked))):
+        return [*chosen, *matched]
     return (
         matched
         or _demangled(symbols, pattern)
@@ -119,6 +122,19 @@ def readable(functions: Sequence[Function], *, full_names: bool = False) -> list
     made = [distinct(f, name) for f, name in zip(functions, names, strict=True)]
     written = made if full_names else map(_shorten, made)
     return [_renamed(f, name) for f, name in zip(functions, written, strict=True)]
+
+
+def named_among(find: Callable[[str], Iterable[str]], wanted: Sequence[str]) -> list[str]:
+    """Return what the patterns ``wanted`` name, each by ``find``, without what those name that
+    begin with ``!``; where there are only these, of all."""
+    parts = split_listed(wanted)
+    excluded = [part[1:] for part in parts if part[:1] == "!" != part]
+    kept = [part for part in parts if part[:1] != "!" or part == "!"] or ["*"]
+    found = dict.fromkeys(name for part in kept for name in find(part))
+    left_out = {name for part in excluded for name in find(part)}
+    if not (left := [name for name in found if name not in left_out]):
+        raise NoMatchError(f"{','.join(excluded)}: leaves out all that is named", "leave out fewer")
+    return left
 
 
 def matching(names: Iterable[str], patterns: Iterable[str], asked: str = "func") -> list[str]:

@@ -14,7 +14,7 @@ from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe, Site, Value
-from lbtrace.plan.patterns import matching
+from lbtrace.plan.patterns import matching, named_among
 from lbtrace.plan.probe_sources import Completed, Found
 from lbtrace.plan.selection import Selection
 from lbtrace.probes.syscall import UNREAD
@@ -55,18 +55,17 @@ def find(images: Sequence[Image], patterns: Sequence[str], selection: Selection)
 
 
 def select(table: Table, patterns: Sequence[str]) -> list[str]:
-    """Return the calls that any of ``patterns`` names, which may be several with commas between.
-    Raises `NoMatchError` where one names none."""
-    found: dict[str, None] = {}
-    for pattern in patterns:
-        for part in [pattern] if pattern.startswith("/") else pattern.split(","):
-            named = matching(table.calls, [part], "syscall")
-            if not named:
-                near = ", ".join(difflib.get_close_matches(part, table.calls, ALIKE, 0.4))
-                hint = f"nearest names: {near}" if near else "lbtrace list --syscall '*' shows all"
-                raise NoMatchError(f"{part}: there is no such system call", hint)
-            found |= dict.fromkeys(named)
-    return list(found)
+    """Return the calls that any of ``patterns`` names (`named_among`). Raises `NoMatchError` where
+    one names none."""
+
+    def find(part: str) -> list[str]:
+        if named := matching(table.calls, [part], "syscall"):
+            return named
+        near = ", ".join(difflib.get_close_matches(part, table.calls, ALIKE, 0.4))
+        hint = f"nearest names: {near}" if near else "lbtrace list --syscall '*' shows all"
+        raise NoMatchError(f"{part}: there is no such system call", hint)
+
+    return named_among(find, patterns)
 
 
 def describe(table: Table, name: str) -> Function:

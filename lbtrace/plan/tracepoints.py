@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError, UsageError
 from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe, Site, Value
-from lbtrace.plan.patterns import matching
+from lbtrace.plan.patterns import matching, named_among
 from lbtrace.plan.probe_sources import Found
 from lbtrace.plan.selection import Selection
 from lbtrace.system.tracefs import list_events, read_format
@@ -44,17 +44,16 @@ def find(images: Sequence[Image], patterns: Sequence[str], selection: Selection)
 
 
 def select(patterns: Sequence[str]) -> list[str]:
-    """Return the tracepoints that any of ``patterns`` names, as ``CATEGORY:NAME``; one may be
-    several with commas between. Raises `NoMatchError` where one names none, `KernelError`."""
+    """Return the tracepoints that any of ``patterns`` names (`named_among`), as
+    ``CATEGORY:NAME``. Raises `NoMatchError` where one names none, `KernelError`."""
     names = list_events()
-    found: dict[str, None] = {}
-    for pattern in patterns:
-        for part in [pattern] if pattern.startswith("/") else pattern.split(","):
-            named = matching(names, [part], "tracepoint")
-            if not named:
-                raise NoMatchError(f"{part}: there is no such tracepoint", _advice(part, names))
-            found |= dict.fromkeys(named)
-    return list(found)
+
+    def find(part: str) -> list[str]:
+        if named := matching(names, [part], "tracepoint"):
+            return named
+        raise NoMatchError(f"{part}: there is no such tracepoint", _advice(part, names))
+
+    return named_among(find, patterns)
 
 
 def _advice(part: str, names: Sequence[str]) -> str:

@@ -6,7 +6,9 @@ import os
 
 from msgspec.structs import replace
 
+from lbtrace.elf import debugfile, symbols
 from lbtrace.elf.dynamic import Dynamic
+from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError, UsageError, option
 from lbtrace.plan.warnings import name_functions, some
 from lbtrace.session.found_libraries import Found, open_libraries
@@ -33,16 +35,15 @@ def find(request: Request) -> Found:
         )
     opened = open_images(target, request.binaries)
     program = opened.images[0]
-    dynamic = program.once(Dynamic)
-    imported = {dynamic.bound(symbol)[0] for symbol in dynamic.slots.values()} - NO_CALLS
-    left = {name for name in imported if name}
+    left = _imported(program)
     patterns, images, indirect = list[str](), [], set[str]()
     for library in open_libraries(target, around, opened.images):
         table = library.symbols
-        indirect |= left & set(table.ifuncs)
+        resolved = {function.name for function in table.chosen(left & set(table.ifuncs))}
+        indirect |= (left & set(table.ifuncs)) - resolved
         left -= indirect
-        known = table.functions
-        found = sorted(name for name in left if any(not f.local for f in known.named(name)))
+        named = table.functions.named
+        found = sorted(n for n in left if n in resolved or any(not f.local for f in named(n)))
         if found:
             images.append(library.image)
             patterns += [f"{name}@{library.image.path}" for name in found]
@@ -61,3 +62,31 @@ def find(request: Request) -> Found:
     more = request.patterns or request.sources or request.lines or request.places
     kept = opened.images if more or request.markers else []
     return Found(chosen, [*kept, *images], [*opened.notes, *notes])
+
+
+def find_instead(request: Request) -> Found | None:
+    """Return the same for a stripped program of which no function is named, where it calls more
+    functions of libraries than have a name in itself. None where it is not such a program.
+
+    Raises `LbtraceError`, as opening these files does.
+    """
+    opened = open_images(request.target, request.binaries)
+    program = opened.images[0]
+    if len(opened.images) > 1 or program.has_symbol_table or debugfile.search(program).found:
+        return None
+    if len(symbols.read_any(program).functions) >= len(_imported(program)):
+        return None
+    try:
+        found = find(replace(request, libcalls=True))
+    except (NoMatchError, UsageError):
+        return None
+    at = len(opened.notes)
+    said = f"{program.path} is stripped: {found.notes[at]}"
+    return found._replace(notes=[*found.notes[:at], said, *found.notes[at + 1 :]])
+
+
+def _imported(program: Image) -> set[str]:
+    """The names of the functions that a program calls in libraries."""
+    dynamic = program.once(Dynamic)
+    names = {dynamic.bound(symbol)[0] for symbol in dynamic.slots.values()}
+    return {name for name in names if name} - NO_CALLS

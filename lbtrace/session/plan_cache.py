@@ -40,7 +40,7 @@ LARGEST = 64 << 20
 """Bytes of a plan that is kept."""
 
 VARIABLES = ("HOME", "PATH", "PYTHONPATH", "VIRTUAL_ENV", "XDG_CACHE_HOME")
-FAMILIES = ("DEBUGINFOD_", "LD_")
+FAMILIES = ("DEBUGINFOD_", "GLIBC_", "LD_")
 """Variables of the environment, and beginnings of their names, that decide what files are found."""
 
 LIBRARIES = ("cffi", "elftools", "iced_x86", "msgspec", "rust_demangler")

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from lbtrace.session.found_libraries import Found
 
 
+QUOTED = "'*'"
+"""All, as a shell passes it on."""
+
+
 class Planned(Struct, frozen=True):
     """A plan with what it rests on that may change while its files stay as they are: the code that
     is ``patched`` in memory (`lbtrace.targets.patched_code.find_patched`)."""
@@ -51,6 +55,11 @@ def plan(request: Request) -> Planned:
 
         found = called_functions.find(request)
         return _plan(found.request, found)
+    if request.takes_own and (request.target.command or request.target.pid):
+        from lbtrace.session import called_functions  # imported here, as above
+
+        if instead := called_functions.find_instead(request):
+            return _plan(instead.request, instead)
     try:
         return _plan(request)
     except (BinaryError, NoMatchError) as error:
@@ -66,6 +75,8 @@ def plan(request: Request) -> Planned:
             from lbtrace.session.started_programs import advise  # imported here: all has failed
 
             advise(error, request, lambda path: _plan(replace(request, binaries=(path,))))
+        if request.takes_own and isinstance(error, BinaryError):
+            error.advise(f"{error.hint}; or trace its system calls: {option('syscall', QUOTED)}")
         raise
 
 
@@ -79,7 +90,7 @@ def _plan(request: Request, found: Found | None = None) -> Planned:
         )
     opened = _Traced(found.images, found.notes) if found else _open(request)
     around = find_mapped_files(target)
-    if request.binaries and around is not None and not around.paths:
+    if request.syscalls or (request.binaries and around is not None and not around.paths):
         opened.notes += warn_32_bit(target)
     able = find_abilities(target, around)
     grows = request.seeks_files and able.forks

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from errno import ESRCH
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lbtrace.bpf.backup_programs import with_backups
@@ -17,11 +18,15 @@ from lbtrace.system.cgroups import find_id
 from lbtrace.system.process import still_running
 
 if TYPE_CHECKING:
-    from lbtrace.bpf.links import Links
     from lbtrace.bpf.objects import TraceObject, Whom
 
 COUNT_PERIOD = 0.05
 """Seconds between two looks at which processes still run."""
+
+
+FORGETTING = frozenset({"exited", "ended"})
+"""Programs that forget a process or thread which ends: the kernel runs programs at one place in
+the order in which they were attached, and a tracepoint that is traced there comes before."""
 
 
 class Followed:
@@ -53,15 +58,24 @@ def find_traced(target: Target, root: int, *, follow: bool) -> Whom:
     return Whom(root, follow, cgroup, own=0 if root else os.getpid())
 
 
-def follow_processes(loaded: TraceObject, programs: Iterable[str]) -> Links:
-    """Return links that report which processes fork and end. They outlive those of the probes,
-    because processes that still run are listed when the trace has ended."""
+def follow_processes(
+    loaded: TraceObject, programs: Sequence[str], held: ExitStack
+) -> Callable[[], None]:
+    """Report which processes fork and end, until ``held`` is closed: later than the probes,
+    because processes that still run are listed when the trace has ended. Return what attaches
+    those of `FORGETTING`, to be called after the probes are attached."""
     from lbtrace.bpf.links import Links  # imported here, as all that needs libbpf
 
     following = Links()
-    for program in programs:
-        following.attach_tracepoint(loaded, program)
-    return following
+    held.callback(following.close)
+
+    def attach(*, forgetting: bool) -> None:
+        for program in programs:
+            if (program in FORGETTING) is forgetting:
+                following.attach_tracepoint(loaded, program)
+
+    attach(forgetting=False)
+    return partial(attach, forgetting=True)
 
 
 def find_programs(

@@ -160,7 +160,7 @@ class Session:
             self._waiter.register(self._ring, select.EPOLLIN | select.EPOLLET)
             self._links = links.Links()
             held.push(self._leave)
-            held.callback(processes.follow_processes(self._object, reporting).close)
+            forget = processes.follow_processes(self._object, reporting, held)
             self._watch_stacks(root, held)
             # Where the probes are in every process, the program looks whose hit it is.
             only = 0 if reach.everyone else root
@@ -173,11 +173,12 @@ class Session:
                 )
             self._probed.check(mapped=bool(self.target.pid))
             self._watch_mappings(specs, reach, only, root, held)
-            self._begin()
+            self._begin(forget)
             self._resources = held.pop_all()
         return self
 
-    def _begin(self) -> None:
+    def _begin(self, forget: Callable[[], None]) -> None:
+        forget()
         self._check_interrupted()
         self.plan = self._probed.opened(replace(self.plan, clock=clock.read()))
         self.attached = True

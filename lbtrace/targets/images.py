@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -12,6 +13,7 @@ from lbtrace.elf.loaded_files import Closure, closure, interpreter
 from lbtrace.errors import TargetError, UsageError, option
 from lbtrace.model import Target
 from lbtrace.system.process import check_pid
+from lbtrace.system.procfs import directory_of
 from lbtrace.targets.command import find_command
 
 
@@ -48,9 +50,12 @@ def open_images(target: Target, names: Sequence[str]) -> OpenedImages:
 
 
 def warn_32_bit(target: Target) -> list[str]:
-    """Return a note that the command is a 32-bit program, if it is: no file that can be traced is
-    loaded into it."""
+    """Return a note that the command or process is a 32-bit program, if it is: probes in files and
+    on system calls see only 64-bit ones."""
     program = interpreter(find_command(*target.command)) if target.command else ""
+    if target.pid:
+        with suppress(OSError):
+            program = os.readlink(f"{directory_of(target.pid)}/exe")
     if not program or not is_32_bit(program):
         return []
     return [

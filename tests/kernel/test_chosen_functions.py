@@ -1,134 +1,87 @@
-"""Which functions are traced: without any named, by ``*``, without those that are excluded."""
+"""Functions whose code the loader chooses by the processor (``strlen``), compared with what a
+program says of its calls; and what is traced of a stripped program."""
 
 from __future__ import annotations
 
-import re
+import json
+import random
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
-
-SOURCE = """
-#include <cstdio>
-#include <string>
-#include <vector>
-namespace shop {
-struct Cart {
-    std::vector<int> items;
-    __attribute__((noinline)) void add(int n) { items.push_back(n); }
-};
-}
-__attribute__((noinline)) static int twice(int n) { return n * 2; }
-int main() {
-    shop::Cart cart;
-    for (int i = 0; i < 3; i++)
-        cart.add(twice(i));
-    puts(std::to_string(cart.items.size()).c_str());
+CALLS = """\
+#include <stdio.h>
+#include <string.h>
+int main(int argc, char **argv)
+{
+    char copy[200];
+    for (int i = 2; i < argc; i++) {
+        const char *a = argv[i - 1], *b = argv[i];
+        size_t n = strlen(a);
+        printf("strlen %zu\\n", n);
+        printf("strcmp %d\\n", strcmp(a, b));
+        printf("strncmp %d\\n", strncmp(a, b, 3));
+        printf("memcmp %d\\n", memcmp(a, b, 2));
+        printf("strrchr %s\\n", strrchr(a, *a));
+        printf("memcpy %#zx\\n", (size_t)memcpy(copy, a, n + 1));
+    }
+    return 0;
 }
 """
 
-CALLED = {
-    "main": 1,
-    "twice": 3,
-    "shop::Cart::add": 3,
-    "shop::Cart::Cart": 1,
-    "shop::Cart::~Cart": 1,
-}
+SMALL = """\
+#include <stdlib.h>
+#include <string.h>
+int main(int argc, char **argv) { return strcmp(argv[1], "secret") == 0 || !getenv("HOME"); }
+"""
 
-
-def counted(lines: str) -> dict[str, int]:
-    """How often each function was called, by a tree."""
-    found: dict[str, int] = {}
-    for line in lines.splitlines():
-        if "(" in line:
-            name = line.partition("(")[0].split()[-1]
-            found[name] = found.get(name, 0) + 1
-    return found
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
-def shop(compiled: Callable[[str, list[str], str], Path]) -> Path:
-    return compiled("shop", ["g++", "-g", "-O0"], SOURCE)
+def program(tmp_path: Path) -> Callable[..., Path]:
+    def make(source: str, *options: str) -> Path:
+        (tmp_path / "program.c").write_text(source)
+        words = [
+            "gcc",
+            "-fno-builtin",
+            *options,
+            tmp_path / "program.c",
+            "-o",
+            tmp_path / "program",
+        ]
+        subprocess.run(words, check=True)
+        return tmp_path / "program"
+
+    return make
 
 
-def test_without_names_own_functions_are_traced(lbtrace: Run, shop: Path, tmp_path: Path) -> None:
-    done = lbtrace(shop)
-    assert counted(done.stdout) == CALLED
-    assert f"traces the 5 functions that the sources of {shop} define" in done.stderr
-    done = lbtrace("attach", "--exclude", "*Cart", "--func", "!main", "--", shop)
-    assert counted(done.stdout) == {"twice": 3, "shop::Cart::add": 3}
-    assert "traces the 2 functions" in done.stderr
-
-    stripped = tmp_path / "without-types"
-    subprocess.run(["strip", "-g", shop, "-o", stripped], check=True)
-    done = lbtrace("attach", "--", stripped)
-    assert counted(done.stdout) == CALLED
-    assert "of which no debug information tells those of its sources" in done.stderr
-
-
-def test_all_are_those_of_the_program(lbtrace: Run, shop: Path) -> None:
-    done = lbtrace("attach", "--func", "*", "--", shop)
-    assert counted(done.stdout) == CALLED
-    assert "of std:: and start-up code, which '*' does not take" in done.stderr
-    done = lbtrace("attach", "--func", "*", "--func", "std::vector*", "--", shop)
-    assert counted(done.stdout).items() > CALLED.items()
+def test_as_the_program_says(lbtrace: Run, program: Callable[..., Path], tmp_path: Path) -> None:
+    words = ["".join(random.choices("ab", k=random.randrange(2, 65))) for _ in range(200)]
+    output = tmp_path / "calls.jsonl"
+    done = lbtrace("attach", "--libcalls", "-o", output, "--", program(CALLS), *words)
+    assert "some calls end open" not in done.stderr
+    said = [line.split() for line in done.stdout.splitlines()]
+    records = map(json.loads, output.read_text().splitlines())
+    calls = [record for record in records if record["type"] == "call"]
+    shown = [[call["name"], str(call["result"])] for call in calls if call["name"] != "printf"]
+    assert shown == said
+    texts = [call["args"][0]["value"] for call in calls if call["name"] == "strlen"]
+    assert texts == words[:-1]
 
 
-LOADING = """
-#include <pthread.h>
-#include <stdlib.h>
-#include <unistd.h>
-static void *run(void *given) { free(given); return 0; }
-int main(void) {
-    pthread_t thread;
-    pthread_create(&thread, 0, run, malloc(77));
-    return pthread_join(thread, 0);
-}
-"""
-
-
-def test_functions_of_libraries_are_found(
-    lbtrace: Run, compiled: Callable[[str, list[str], str], Path]
-) -> None:
-    program = compiled("loading", ["gcc", "-g", "-pthread"], LOADING)
-    wanted = ("malloc", "main", "pthread_create@libpthread", "pthread_j*@libc")
-    words = [word for each in wanted for word in ("--func", each)]
-    done = lbtrace("attach", *words, "--", program)
-    seen = counted(done.stdout)
-    assert {name: seen.get(name) for name in ("main", "pthread_create", "pthread_join")} == {
-        "main": 1,
-        "pthread_create": 1,
-        "pthread_join": 1,
-    }, done.stderr
-    assert seen["malloc"] >= 1
-    assert "malloc: found in libc.so.6\n" in done.stderr
-    assert "pthread_create: found in libc.so.6, not in libpthread\n" in done.stderr
-    assert "pthread_j" not in done.stderr  # it was named with its library
-
-    # A program without names of its own.
-    done = lbtrace("attach", "--func", "malloc", "--", "/bin/true")
-    assert counted(done.stdout).keys() <= {"malloc"}
-    assert "malloc: found in libc.so.6\n" in done.stderr
-    done = lbtrace("attach", "--func", "strlen", "--", program)
-    assert "strlen: is an indirect function of" in done.stderr
-    done = lbtrace("attach", "--func", "malloc", "--binary", program)
-    assert "it is a library's: add --binary libc.so.6" in done.stderr
-
-
-def test_libraries_of_a_process(lbtrace: Run, start: Callable[..., Any]) -> None:
-    cat = start("/bin/cat", stdin=subprocess.PIPE)
-    cat.process.stdin.write("a\n")
-    cat.process.stdin.flush()
-    assert cat.process.stdout.readline() == "a\n"
-    done = lbtrace("attach", "--func", "malloc", "--pid", cat.pid, "--duration", "200ms")
-    assert "malloc: found in libc.so.6\n" in done.stderr
-    assert done.returncode == 0
-    done = lbtrace("list", "--func", "malloc", "--pid", cat.pid)
-    assert "malloc: found in libc.so.6\n" in done.stderr
-    assert re.search(r"^ +0x[0-9a-f]+ .*\bmalloc\b", done.stdout)
-    done = lbtrace("list", "--func", "pthread_create@libc", "--pid", cat.pid)
-    assert "pthread_create" in done.stdout
+def test_a_stripped_program(lbtrace: Run, program: Callable[..., Path]) -> None:
+    """What it calls in libraries is shown, where nothing is named and it has no names."""
+    stripped = program(SMALL, "-s")
+    done = lbtrace(stripped, "hello")
+    assert f"{stripped} is stripped: traces the 2 functions of libc.so.6" in done.stderr
+    assert 'strcmp(s1="hello", s2="secret") = ' in done.stdout
+    assert 'getenv(name="HOME") = "' in done.stdout
+    done = lbtrace("count", "--", stripped, "hello")
+    assert {line.split()[-1] for line in done.stdout.splitlines()[1:]} == {"getenv", "strcmp"}
+    static = program(SMALL, "-s", "-static")
+    failed = lbtrace(static, "hello")
+    assert f"{static}: is stripped, and nothing names its functions" in failed.stderr
+    assert "--syscall '*'" in failed.stderr

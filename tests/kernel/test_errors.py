@@ -106,6 +106,7 @@ def test_a_command_is_32_bit(lbtrace: Run, narrow: Callable[[bool], str]) -> Non
     assert done.returncode == 0, done.stderr
     said = f"lbtrace: {program} is a 32-bit program, in which nothing is traced: "
     assert done.stderr.startswith(said)
+    assert said in lbtrace("attach", "--syscall", "exit", "--", program).stderr
     started = lbtrace(*words, "--", "/bin/true")
     assert "32-bit" not in started.stderr
 

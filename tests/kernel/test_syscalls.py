@@ -233,6 +233,8 @@ def test_choices(lbtrace: Callable[..., Any], here: Path) -> None:
         calls = [row for row in rows if row["type"] == "call"]
         return [([each["value"] for each in row["args"]], row["result"]) for row in calls]
 
+    assert seen("lseek", "--where", "retval == -EBADF") == [([99, 0, "SEEK_END"], "-EBADF")]
+    assert seen("lse*,fcntl", "--syscall", "!fcn*") == [([99, 0, "SEEK_END"], "-EBADF")]
     texts = [(["thread"], 6)] * 3 + [(["child"], 5), (["end"], 3)]
     where = ["--where", "retval >= 3 and retval < 7 and fd > 2"]
     assert seen("write", "--arg", "str(buf, count)", *where) == texts
@@ -251,6 +253,7 @@ def test_errors(lbtrace: Callable[..., Any]) -> None:
     for options, said in (
         (["--syscall", "opena", "--", "true"], "nearest names: openat"),
         (["--syscall", "openat"], "name what to trace: --pid, a command, --cgroup, or --all"),
+        (["--syscall", "openat,!open*", "--", "true"], "open*: leaves out all that is named"),
         (["--syscall", "openat", "--arg", "fd", "--", "true"], "fd is not known"),
     ):
         done = lbtrace("attach", *options)

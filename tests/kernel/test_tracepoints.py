@@ -133,6 +133,14 @@ def test_below_calls(lbtrace: Callable[..., Any], program: Path) -> None:
     assert tree.count("│ │ · sched:sched_switch prev_comm=") >= 5, tree
 
 
+def test_ends_of_forked_processes(lbtrace: Callable[..., Any]) -> None:
+    done = lbtrace(
+        *("attach", "--tracepoint", "sched:sched_process_e*,!*exec"),
+        *("--", "sh", "-c", "(exit 3); /bin/true; (/bin/true; exit 4)"),
+    )
+    assert done.stdout.count("· sched:sched_process_exit ") == 5, done.stdout
+
+
 def test_choices(lbtrace: Callable[..., Any], program: Path) -> None:
     def seen(*options: str) -> list[Any]:
         into = program.parent / "x.jsonl"

@@ -240,7 +240,7 @@ def test_results_and_durations_are_compared_at_the_return():
         ("*(foo *)node", 2, "foo is no type"),
         ("(n) size", 1, "n is no type"),
         ("buf(node, 70000)", 10, "a length from 1 to 4000"),
-        ("n + 010", 4, "010 is not a number"),
+        ("n + 018", 4, "018 is not a number"),
         ("n)", 1, "is not expected"),
         ("(" * 99 + "n", None, "too deeply nested"),
         ("str(node, n", 3, "is not closed"),
@@ -347,6 +347,12 @@ def test_what_is_too_long_or_odd_is_refused_in_words(expression):
 def test_a_time_in_hexadecimal_is_refused():
     with pytest.raises(UsageError, match="decimals only"):
         syntax.condition("duration > 0x1ms")
+
+
+def test_octal_numbers() -> None:
+    assert bound(where="n == 0600") == bound(where="n == 384")
+    with pytest.raises(UsageError, match="08 is not a number"):
+        syntax.condition("n == 08")
 
 
 def test_the_least_int_is_a_long() -> None:
