@@ -71,7 +71,39 @@ def make(machine: str, work: Path) -> bytes:
     unknown = [row for row in missing if not row.startswith("*") and machine == "x86_64"]
     if unknown:
         raise SystemExit(f"names.txt: there are no arguments {', '.join(sorted(unknown))}")
-    return json.dumps({"calls": calls, "groups": named}, separators=(",", ":")).encode()
+    filled = {"structures": {}, "filled": {}}
+    for title, members, arguments in _read_structures():
+        filled["filled"] |= dict.fromkeys(arguments, title)
+        if members:
+            filled["structures"][title] = _lay_out(machine, work, title, members)
+    table = {"calls": calls, "groups": named, **filled}
+    return json.dumps(table, separators=(",", ":")).encode()
+
+
+def _read_structures() -> Iterator[tuple[str, list[str], list[str]]]:
+    text = re.sub(r"^#.*\n", "", (HERE / "structures.txt").read_text(), flags=re.M)
+    for title, members, arguments in re.findall(r"^(\S.*):(.*)\n((?:    .*\n)+)", text, re.M):
+        yield title, members.split(), arguments.split()
+
+
+def _lay_out(machine: str, work: Path, title: str, members: list[str]) -> Any:
+    """The size of a structure, of each member that is shown the name, offset, size, whether it is
+    signed, and how it is written, and how many others there are."""
+    own = [each.partition("/") for each in members if each[0] != "+"]
+    more = sum(int(each) for each in members if each[0] == "+")
+    asked = {"whole": f"sizeof({title})"}
+    for name, _, _ in own:
+        member = f"(({title} *)0)->{name}"
+        asked[f"{name}_at"] = f"__builtin_offsetof({title}, {name})"
+        asked[f"{name}_of"] = f"sizeof({member})"
+        asked[f"{name}_signed"] = f"(__typeof__({member}))-1 < 0"
+    lines = [f"#include <{name}>" for name in HEADERS]
+    found = constants.evaluate(machine, work / f"structures.{machine}.c", lines, asked)
+    rows = [
+        [name, found[f"{name}_at"], found[f"{name}_of"], bool(found[f"{name}_signed"]), written]
+        for name, _, written in own
+    ]
+    return [found["whole"], rows, more]
 
 
 def _read_groups() -> Iterator[tuple[str, str, list[str], list[str]]]:

@@ -37,8 +37,7 @@ def find(images: Sequence[Image], patterns: Sequence[str], selection: Selection)
         call = table.calls[name]
 
         def complete(values: CallValues, name: str = name) -> Completed:
-            call = table.calls[name]
-            return Completed(*with_buffers(machine, name, call, values, selection.strings))
+            return Completed(*with_buffers(machine, name, table, values, selection.strings))
 
         event = KernelEvent("syscall", call.number)
         opens = Probe(BELOW, "opens", source="syscall", binary=NO_BINARY, event=event)

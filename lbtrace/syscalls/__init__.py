@@ -38,11 +38,33 @@ class Group(Struct, frozen=True, array_like=True):
     constants: tuple[tuple[int, str], ...]
 
 
+class Part(Struct, frozen=True, array_like=True):
+    """A member of a structure: its ``name``, its ``offset`` and ``size`` in bytes, whether it is
+    ``signed``, and how it is ``written``: ``mode``, ``limit``, or as a number."""
+
+    name: str
+    offset: int
+    size: int
+    signed: bool
+    written: str
+
+
+class Structure(Struct, frozen=True, array_like=True):
+    """A structure of so many bytes, of which these ``parts`` are shown, and ``more`` are not."""
+
+    size: int
+    parts: tuple[Part, ...]
+    more: int
+
+
 class Table(Struct, frozen=True):
-    """The calls and the groups of a machine, by name."""
+    """The calls, groups and structures of a machine, by name; ``filled`` says what calls fill
+    where ``CALL.ARGUMENT`` leads, and what they are passed where ``<CALL.ARGUMENT`` does."""
 
     calls: dict[str, Call]
     groups: dict[str, Group]
+    structures: dict[str, Structure]
+    filled: dict[str, str]
 
 
 def read_table(machine: str) -> Table:

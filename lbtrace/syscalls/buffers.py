@@ -6,22 +6,25 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from lbtrace.abi.locations import WORD, dereferenced
 from lbtrace.abi.system_calls import ARGUMENTS, RESULT
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.model import Fetch, Value
 from lbtrace.model.wire_limits import VALUES
-from lbtrace.syscalls import Call
+from lbtrace.syscalls import Call, Table
+from lbtrace.syscalls.structures import SOCKET_ADDRESS, fetch_filled
+from lbtrace.values.argument_vector import ArgumentVector
 from lbtrace.values.mode import Mode
 from lbtrace.values.outcome import Outcome
 from lbtrace.values.pointer import Pointer
 from lbtrace.values.socket_address import SocketAddress
 from lbtrace.values.string import String
 
-SOCKET_ADDRESS = 110
-"""Bytes of the longest address of a socket (``struct sockaddr_un``)."""
-
 CREATES = 0x400040
 """Flags of open(2) with which it takes a mode: ``O_CREAT`` and ``O_TMPFILE``, everywhere."""
+
+ARGUMENTS_SHOWN = 6
+"""Arguments of a program that are shown: `CHUNKS` texts fit into an event, two of others."""
 
 REPLACING = frozenset({"execve", "execveat"})
 """Calls after which nothing is left of the memory that their arguments led to."""
@@ -49,10 +52,11 @@ class CallBuffers(NamedTuple):
 
 
 def with_buffers(
-    machine: str, name: str, call: Call, values: CallValues, limit: int
+    machine: str, name: str, table: Table, values: CallValues, limit: int
 ) -> CallBuffers:
-    """Return ``values`` with the bytes of buffers: those that the caller passes when the call
-    begins, those that the kernel fills when it ends."""
+    """Return ``values`` of the call ``name`` with the bytes of buffers and structures: those that
+    the caller passes when the call begins, those that the kernel fills when it ends."""
+    call = table.calls[name]
     parameters, fetches = list(values.parameters), list(values.fetches)
     for number, value in enumerate(parameters):
         if value.slot < 0:
@@ -74,6 +78,12 @@ def with_buffers(
         elif _is_filled(name, call, number) and own.read == "string":
             fetches[value.slot] = replace(own, read="value")
             parameters[number] = replace(value, type=Pointer(type))
+        elif name in REPLACING and value.name == "argv" and not own.derefs:
+            first = len(fetches)
+            texts = [dereferenced(own, WORD * n) for n in range(ARGUMENTS_SHOWN)]
+            fetches += [replace(text, read="string", limit=limit, optional=True) for text in texts]
+            members = tuple(Value("", String("char *"), first + n) for n in range(len(texts)))
+            parameters[number] = replace(value, type=ArgumentVector(type), members=members)
         elif type == "umode_t" and parameters[number - 1].name in ("flags", "oflag"):
             members = (parameters[number - 1], value)
             parameters[number] = replace(value, type=Mode(type, 4, CREATES), members=members)
@@ -81,20 +91,20 @@ def with_buffers(
     result = values.result
     if result is None or not isinstance(result.type, Outcome):
         return CallBuffers(made)
-    return _with_results(machine, name, call, made, limit, result, result.type)
+    return _with_results(machine, name, table, made, limit, result, result.type)
 
 
 def _with_results(
     machine: str,
     name: str,
-    call: Call,
+    table: Table,
     values: CallValues,
     limit: int,
     result: Value,
     outcome: Outcome,
 ) -> CallBuffers:
     """The same with what is read when the call ends."""
-    registers = ARGUMENTS[machine]
+    registers, call = ARGUMENTS[machine], table.calls[name]
     fetches = [*values.result_fetches]
     members = [Value("", result.type, result.slot)]
     filled = _filled(machine, name, call)
@@ -106,6 +116,8 @@ def _with_results(
         buffer = call.parameters[filled]
         members.append(Value(buffer.name, String(buffer.type), len(fetches)))
         fetches.append(replace(fetch, optional=True))
+    structures, fetches = fetch_filled(machine, table, name, fetches)
+    members += structures
     again, late = list(fetches), list[Value]()
     for number, value in enumerate(values.parameters):
         if value.slot < 0:

@@ -6,6 +6,7 @@ import re
 
 from lbtrace.model import Formal, Prototype, Scalar, Type
 from lbtrace.syscalls import Parameter, Table
+from lbtrace.syscalls.structures import passed
 from lbtrace.values.character import Character
 from lbtrace.values.flags import Flags
 from lbtrace.values.integer import Integer
@@ -30,10 +31,13 @@ SIGNED = re.compile(
 )
 
 
+CHAR = Character("char", 1, True)
+
+
 def prototype_of(table: Table, name: str) -> Prototype:
     """Return the arguments and the result of a call."""
     call = table.calls[name]
-    formals = tuple(_formal(table, each) for each in call.parameters)
+    formals = tuple(_formal(table, name, each) for each in call.parameters)
     result: Type = Outcome("long", name in MAPPING)
     if name == "umask":
         result = Mode("long", 8)
@@ -41,8 +45,10 @@ def prototype_of(table: Table, name: str) -> Prototype:
     return Prototype(formals, returned, exact=True, complete=True)
 
 
-def _formal(table: Table, parameter: Parameter) -> Formal:
+def _formal(table: Table, call: str, parameter: Parameter) -> Formal:
     type = _type(table, parameter)
+    if structure := passed(table, f"{call}.{parameter.name}"):
+        type = Pointer(parameter.type, 8, structure)
     return Formal(parameter.name, type, type.size, _whole(type.size))
 
 
@@ -52,8 +58,10 @@ def _whole(size: int) -> tuple[Scalar, ...]:
 
 def _type(table: Table, parameter: Parameter) -> Type:
     name = parameter.type
+    if name == "const char *const *":
+        return Pointer(name, 8, Pointer("char *", 8, CHAR))
     if "*" in name:
-        return Pointer(name, 8, Character("char", 1, True) if _is_text(parameter) else None)
+        return Pointer(name, 8, CHAR if _is_text(parameter) else None)
     if name == "umode_t":
         return Mode(name, 4)
     size = 8 if WIDE.search(name) else 4

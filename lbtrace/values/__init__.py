@@ -114,6 +114,8 @@ KINDS = (
     Kind("record", "Record", "record", is_fetched=True),
     Kind("flags", "Flags"),
     Kind("mode", "Mode"),
+    Kind("wait_status", "WaitStatus"),
+    Kind("argument_vector", "ArgumentVector"),
     Kind("device", "Device"),
     Kind("outcome", "Outcome"),
     Kind("filled", "Filling"),

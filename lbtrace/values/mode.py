@@ -1,4 +1,4 @@
-"""Permissions of files, which are written in octal: ``0644``."""
+"""Modes of files, whose permissions are written in octal: ``0644``, ``S_IFREG|0644``."""
 
 from __future__ import annotations
 
@@ -7,14 +7,22 @@ from msgspec import Struct
 from lbtrace.values.base import Decoder, NumberType, Probe, Reader, Value
 from lbtrace.values.datum import Unreadable, WrittenNumber
 
+KINDS = {
+    0o14: "S_IFSOCK", 0o12: "S_IFLNK", 0o10: "S_IFREG", 0o6: "S_IFBLK", 0o4: "S_IFDIR",
+    0o2: "S_IFCHR", 0o1: "S_IFIFO",
+}  # fmt: skip
+"""What the bits above permissions mean (inode(7))."""
+
 
 class Permissions(WrittenNumber):
-    """A number that is written in octal."""
+    """A number that is written in octal, after the kind of file."""
 
     __slots__ = ()
 
     def text(self) -> str:
-        return f"0{int(self):o}" if self else "0"
+        kind = KINDS.get(int(self) >> 12)
+        rest = int(self) & 0o7777 if kind else int(self)
+        return "|".join(filter(None, (kind, f"0{rest:o}" if rest else "0")))
 
 
 UNUSED = Unreadable("not used")

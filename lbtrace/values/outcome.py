@@ -7,11 +7,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from lbtrace.values.array import Elements
 from lbtrace.values.base import Decoder, Fetched, NumberType, Probe, Reader, Value
 from lbtrace.values.datum import Argument, Datum, Members, Unreadable, column_of
 from lbtrace.values.enumeration import Constant
 from lbtrace.values.notation import text
 from lbtrace.values.pointer import Address
+from lbtrace.values.record import Fields
 
 RESTARTS = {
     512: "ERESTARTSYS",
@@ -80,8 +82,18 @@ class Outcome(NumberType, Struct, frozen=True, tag="outcome"):
             returned = number(fetched)
             failed = isinstance(returned, Constant | Unreadable)
             shown = [] if failed else [Argument(name, read(fetched)) for name, read in filled]
+            shown = [each for each in shown if not _leads_nowhere(each.value)]
             again = [Argument(name, read(fetched)) for name, read in late]
             shown += [each for each in again if not isinstance(each.value, Unreadable)]
             return Filled((Argument("returned", returned), *shown)) if shown else returned
 
         return read
+
+
+def _leads_nowhere(datum: Datum) -> bool:
+    """Whether a call was given NULL instead of room for a structure."""
+    if isinstance(datum, Fields):
+        return all(isinstance(field.value, Unreadable) for field in datum.fields)
+    if isinstance(datum, Elements):
+        return all(isinstance(element, Unreadable) for element in datum.elements)
+    return datum == Address(0) or isinstance(datum, Unreadable)

@@ -1,0 +1,98 @@
+"""Structures that system calls are passed and fill, compared with what a program says of them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = """\
+import os, resource, signal, socket, stat, sys, time
+
+def say(*words): print(*words, sep="|", flush=True)
+
+for path in ("/etc/passwd", "/tmp", "/dev/null", sys.argv[0]):
+    found = os.stat(path)
+    kind = {stat.S_IFREG: "S_IFREG", stat.S_IFDIR: "S_IFDIR", stat.S_IFCHR: "S_IFCHR"}
+    mode = f"{kind[stat.S_IFMT(found.st_mode)]}|0{stat.S_IMODE(found.st_mode):o}"
+    print(f"newfstatat {path} {{st_mode={mode}, st_size={found.st_size}, … 11 more}}")
+print(f"pipe2 {[*os.pipe()]}")
+pair = socket.socketpair()
+print(f"socketpair {[one.fileno() for one in pair]}")
+server = socket.create_server(("127.0.0.1", 0))
+print("getsockname 127.0.0.1:%d" % server.getsockname()[1])
+client = socket.create_connection(server.getsockname())
+taken, address = server.accept()
+print("accept4 127.0.0.1:%d" % address[1])
+for how in (lambda: os._exit(7), lambda: os.kill(os.getpid(), signal.SIGKILL)):
+    if not (child := os.fork()):
+        how()
+    status = os.waitpid(child, 0)[1]
+    said = "exited 7" if os.WIFEXITED(status) else "killed by SIGKILL"
+    print(f"wait4 {said}")
+soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+written = ["RLIM_INFINITY" if n == -1 else n for n in (soft, hard)]
+print("prlimit64 {rlim_cur=%s, rlim_max=%s}" % tuple(written))
+sys.stdout.flush()
+os.execv("/bin/echo", ["echo", "execve", *"abcd", "e f"][: 1 + int(sys.argv[1])])
+"""
+
+FILLED = {
+    **{"newfstatat": "statbuf", "pipe2": "fildes", "socketpair": "usockvec"},
+    **{"getsockname": "usockaddr", "accept4": "upeer_sockaddr", "wait4": "stat_addr"},
+    "prlimit64": "old_rlim",
+}
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def calls(lbtrace: Run, tmp_path: Path) -> Callable[..., tuple[list[str], list[str]]]:
+    def run(number: int) -> tuple[list[str], list[str]]:
+        program, capture = tmp_path / "program.py", tmp_path / "run.lbt"
+        program.write_text(PROGRAM)
+        names = ",".join([*FILLED, "execve"])
+        command = ("--", sys.executable, "-S", program, str(number))
+        options = ("--syscall", names, "--strings", "200", "-o", capture)
+        done = lbtrace("attach", *options, *command)
+        assert done.returncode == 0, done.stderr
+        tree = lbtrace("export", capture).stdout
+        return done.stdout.splitlines(), tree.splitlines()
+
+    return run
+
+
+def test_as_the_program_says(calls: Callable[..., tuple[list[str], list[str]]]) -> None:
+    said, tree = calls(2)
+    for line in said[:-1]:
+        name, text = line.split(" ", 1)
+        path, _, text = text.rpartition(" {st_") if name == "newfstatat" else ("", "", text)
+        named, start = (f'filename="{path}"', "{st_") if path else ("", "")
+        shown = "\n".join(row for row in tree if f" {name}(" in row and named in row)
+        assert f", {FILLED[name]}={start}{text}" in shown
+    assert any('argv=["echo", "execve", "a"], envp=' in row for row in tree)
+
+
+def test_more_arguments_than_are_shown(
+    calls: Callable[..., tuple[list[str], list[str]]],
+) -> None:
+    _, tree = calls(6)
+    assert any('argv=["echo", "execve", "a", "b", "c", "d", …], envp=' in row for row in tree)
+
+
+def test_passed_structures(lbtrace: Run, tmp_path: Path) -> None:
+    output = tmp_path / "calls.jsonl"
+    chosen = ("--arg", "rqtp->tv_nsec", "--where", "rqtp->tv_nsec > 1000000")
+    traced = ("--syscall", "clock_nanosleep", *chosen, "-o", output)
+    script = "import time; time.sleep(0.000001); time.sleep(0.0025)"
+    lbtrace("attach", *traced, "--", sys.executable, "-c", script)
+    rows = map(json.loads, output.read_text().splitlines())
+    values = [row["args"][0]["value"] for row in rows if row["type"] == "call"]
+    # Python sleeps until a time, from 3.11 on.
+    assert len(values) == 1 or sys.version_info >= (3, 11)
+    done = lbtrace("attach", "--syscall", "clock_nanosleep", "--depth", "1", "--", "sleep", "0.01")
+    assert "rqtp=&{tv_sec=0, tv_nsec=10000000}" in done.stdout
