@@ -129,8 +129,7 @@ class Session:
             if single:
                 allow_open_files(OPEN_FILES + links.open_files(single, copies))
                 self.detach_seconds = single * links.GRACE
-            step = self._make_step(steps)
-            step()
+            (step := self._make_step(steps))()
             self._probed = ProbedFiles(self.plan, self._files)
             self._probed.check(mapped=bool(self.target.pid))
             follow = bool(self.child or self.target.follow)
