@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from lbtrace.model.clock import Clock
 from lbtrace.model.events import Counted, Frame
 from lbtrace.model.fetching import Condition, Fetch
-from lbtrace.model.jumps import Jump, RegisterTest
+from lbtrace.model.jumps import Jump
 from lbtrace.values.base import Type, Value
 
 
@@ -72,8 +72,6 @@ class Site(Struct, frozen=True):
     """If not 0, a hit counts only if one of these flags is set."""
     jump: Jump | None = None
     """A hit does not count if this jump stays in the function."""
-    test: RegisterTest | None = None
-    """A hit counts only if a register passes this test."""
 
 
 NO_FUNCTION = -1
