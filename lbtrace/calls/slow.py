@@ -132,7 +132,7 @@ class SlowCalls:
         probe = self._plan.probes[number]
         if probe.pair:
             role, opening = lib.LBT_SLOW_OTHER, openings.get(probe.pair, -1)
-            if probe.crosses or opening < 0 or probe.pair not in closings:
+            if opening < 0 or probe.pair not in closings:
                 opening = 0
             elif probe.role == "opens":
                 role = lib.LBT_SLOW_PAIR_OPENS

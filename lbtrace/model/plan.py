@@ -160,8 +160,6 @@ class Probe(Struct, frozen=True):
     """It opens or closes a call of a function that `Plan.within` names."""
     joins: bool = False
     """Functions that `Plan.within` names jump to its function, so that its frame may be theirs."""
-    crosses: bool = False
-    """Calls of the pair may begin and end in any order: only the key matches them."""
     assembly: bool = False
     """Its code may use the register of Go's g for something else: the goroutine is read from the
     thread."""
