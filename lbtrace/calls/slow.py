@@ -40,7 +40,6 @@ class SlowCalls:
     """
 
     def __init__(self, plan: Plan, bound: int, functions: frozenset[str] | None = None) -> None:
-        self._bound = bound
         self._functions = functions
         self._longest = 0 if functions is not None else max(1_000_000_000, LONGEST * bound)
         self._native = ffi.gc(lib.lbt_slow_new(bound, self._longest, MOST), lib.lbt_slow_free)

@@ -24,7 +24,7 @@ HINTS = frozenset({0, 7, 8, 10, *range(24, 28), *range(32, 40, 2)})
 """CRm:op2 of the hints that may be stepped: nop, xpaclri, pacia and the like, bti
 (``aarch64_insn_is_steppable_hint``). Checking a signature may fault, so autiasp is none."""
 
-SP = ZERO = 31
+SP = 31
 
 
 def words(code: Code) -> Iterator[tuple[int, int]]:
