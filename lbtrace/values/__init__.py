@@ -83,6 +83,8 @@ KINDS = (
     Kind("wide_text", "WideText", is_fetched=True),
     Kind("cpp_string", "", "record", "c++", CPP_STRING, through=True),
     Kind("cpp_string_view", "", "record", "c++", CPP_VIEW, through=True),
+    _library("bit_vector", "BitVector", r"vector<bool\b|vector$"),
+    _library("bitset", "Bitset", r"bitset<"),
     _library("vector", "Vector", r"vector(<|$)"),
     _library("optional", "Optional", r"optional(<|$)"),
     _library("choice", "Choice", r"variant(<|$)"),

@@ -1,6 +1,7 @@
 // Says of each call what a trace should show of it: values of the C++ library as their users see them.
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <chrono>
 #include <cstdio>
 #include <deque>
@@ -49,6 +50,7 @@ NOINLINE void traced_set(const std::unordered_set<int> &s, std::unordered_map<in
 NOINLINE void traced_view(std::span<int> s, std::span<const int, 2> two) { KEEP(s), KEEP(two); }
 NOINLINE void traced_tuples(std::tuple<int, std::tuple<char, long>> t, std::tuple<std::tuple<int, int>, int> u) { KEEP(t), KEEP(u); }
 NOINLINE void traced_tuple(std::tuple<int, double, std::string> t, std::array<int, 3> a) { KEEP(t), KEEP(a); }
+NOINLINE void traced_bits(const std::vector<bool> &v, std::bitset<10> b) { KEEP(v), KEEP(b); }
 NOINLINE void traced_time(std::chrono::milliseconds m, std::chrono::nanoseconds n, std::chrono::system_clock::time_point t) { KEEP(m), KEEP(n), KEEP(t); }
 NOINLINE void traced_path(const std::filesystem::path &p) { KEEP(p); }
 NOINLINE int twice(int x) { return 2 * x; }
@@ -86,6 +88,7 @@ int main(int count, char **)
 	say("traced_view(s=[1, 2], two=&[1, 2])"), traced_view(held, held);
 	say("traced_tuples(t=(7, ('c', 8)), u=((5, 6), 9))"), traced_tuples({7, {'c', 8}}, {{5, 6}, 9});
 	say("traced_tuple(t=(1, 2.5, \"t\"), a=[1, 2, 3])"), traced_tuple({1, 2.5, "t"}, {1, 2, 3});
+	say("traced_bits(v=[true, false, true], b=0b0000000101)"), traced_bits({true, false, true}, 5);
 	say("traced_time(m=1.5s, n=-1.234567ms, t=2024-11-22T18:57:34Z)");
 	traced_time(1500ms, -1234567ns, system_clock::time_point(1732301854s));
 	say("traced_path(p=\"/etc/passwd\")"), traced_path("/etc/passwd");
