@@ -32,14 +32,6 @@ static __noinline bool leads_out(struct pt_regs *ctx, const struct lbt_jump *jum
 	return true;
 }
 
-/* False where a jump that tests a register is not taken. */
-static __noinline bool is_taken(struct pt_regs *ctx, const struct lbt_jump *jump)
-{
-	__u64 tested = of_register(ctx, jump->tested - 1) - jump->minus;
-
-	return !(tested & jump->mask) == !jump->nonzero;
-}
-
 /* False where a hit does not count: there is no jump, or none out of the function. */
 static __always_inline bool hit_applies(struct pt_regs *ctx, const struct lbt_spec *spec)
 {
@@ -47,11 +39,7 @@ static __always_inline bool hit_applies(struct pt_regs *ctx, const struct lbt_sp
 
 	if (spec->unless & flags || (spec->only && !(spec->only & flags)))
 		return false;
-	if (!config.jumps)
-		return true;
-	if (spec->jump.tested && !is_taken(ctx, &spec->jump))
-		return false;
-	return !spec->jump.computed || leads_out(ctx, &spec->jump);
+	return !config.jumps || !spec->jump.computed || leads_out(ctx, &spec->jump);
 }
 
 #endif

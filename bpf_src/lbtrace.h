@@ -154,10 +154,9 @@ struct lbt_text {
 #define LBT_FLAG_NO_CARRY 0x2000000 /* on arm64 */
 
 /*
- * Whether a jump under a probe is taken, if it tests a register, and where it leads, if
- * that is computed: to base + index << shift +
- * offset, or to what memory there holds. It stays in the function where its distance
- * from the instruction is in one of the ranges.
+ * Where a jump under a probe leads, if that is computed: to base + index << shift + offset, or to
+ * what memory there holds. It stays in the function where its distance from the instruction is in
+ * one of the ranges.
  */
 struct lbt_jump {
 	__u8 computed;
@@ -165,13 +164,9 @@ struct lbt_jump {
 	__u8 index;
 	__u8 shift;
 	__u8 loads;
-	__u8 tested;	  /* 1 more than the place of a register that is tested, 0: none */
-	__u8 nonzero;	  /* it jumps if the tested bits are not 0, */
-	__u8 minus;	  /* less this */
 	__s32 low[LBT_RANGES];
 	__s32 high[LBT_RANGES]; /* not in the range */
 	__s64 offset;
-	__u64 mask;	  /* the bits of the register that are tested */
 };
 
 /* What is done with a hit whose conditions hold. */

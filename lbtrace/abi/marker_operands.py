@@ -21,10 +21,6 @@ ARGUMENT = re.compile(r"(?P<sign>-?)(?P<size>[1248]|16)(?P<real>f?)@(?P<operand>
 SPLIT = re.compile(r"(?<!\s)\s+(?=-?\d+f?@)", re.ASCII)
 """Operands may contain spaces: any number, so each row of them is looked at once."""
 
-SIZES = {"": 8, "r": 8, "e": 4, "d": 4, "w": 2, "b": 1}
-"""Bytes of parts of x86-64's registers, by the letter before the name of an old one or after
-that of a new one."""
-
 X86_PART = re.compile(
     r"(?P<high>[abcd])h|[re]?(?P<old>[abcd]x|[sd]i|[bs]p)|(?P<byte>[abcd]|[sd]i|[bs]p)l"
     r"|(?P<new>r(?:[89]|1[0-5]))(?P<width>[dwb]?)",
@@ -66,8 +62,7 @@ def read_operands(machine: str, text: str, site: int, find: FindSymbol) -> list[
 
     An argument that is not understood, or cannot be fetched, has a location that says why.
     """
-    read = _unsized if _has_no_sizes(machine, text) else _sized
-    return [read(machine, word, site, find) for word in _split(machine, text)]
+    return [_operand(machine, word, site, find) for word in _split(machine, text)]
 
 
 def count_operands(machine: str, text: str) -> int:
@@ -76,17 +71,12 @@ def count_operands(machine: str, text: str) -> int:
 
 
 def _split(machine: str, text: str) -> list[str]:
-    if _has_no_sizes(machine, text) or not text.strip():
+    if machine == "x86_64" and "@" not in text:  # without sizes, which `sys/sdt.h` writes
         return text.split()
-    return SPLIT.split(text.strip())
+    return SPLIT.split(text.strip()) if text.strip() else []
 
 
-def _has_no_sizes(machine: str, text: str) -> bool:
-    """Whether a note lists operands of x86-64 without their sizes, which `sys/sdt.h` writes."""
-    return machine == "x86_64" and "@" not in text
-
-
-def _sized(machine: str, word: str, site: int, find: FindSymbol) -> Operand:
+def _operand(machine: str, word: str, site: int, find: FindSymbol) -> Operand:
     said = ARGUMENT.fullmatch(word)
     if said is None:
         return Operand(8, False, Location(reason=_refused(word)))
@@ -94,18 +84,6 @@ def _sized(machine: str, word: str, site: int, find: FindSymbol) -> Operand:
     operand, size = said["operand"].strip(), int(said["size"])
     place = read(operand, size, site, find)
     return Operand(size, bool(said["sign"]), _location(place, operand, size), bool(said["real"]))
-
-
-def _unsized(_machine: str, word: str, site: int, find: FindSymbol) -> Operand:
-    """An operand without a size: that of the register, or a word for a constant. How much of
-    memory is meant, nothing says."""
-    name = X86_PART.fullmatch(word.removeprefix("%")) if word.startswith("%") else None
-    if name is None and not word.startswith("$"):
-        return Operand(8, False, Location(reason=_refused(word, "its size is not said")))
-    size = _x86_size(name) if name else 8
-    return Operand(
-        size, word.startswith("$-"), _location(_x86_64(word, size, site, find), word, size)
-    )
 
 
 def _location(place: Fetch | str, operand: str, size: int) -> Location:
@@ -164,16 +142,6 @@ def _x86_whole(name: str) -> str:
     if found is None or not name.startswith("r") or found["width"]:
         return ""
     return str(found["old"] or found["new"])
-
-
-def _x86_size(found: re.Match[str]) -> int:
-    """Bytes of the register, or part of one, that `X86_PART` has found."""
-    if found["high"] or found["byte"]:
-        return 1
-    if found["new"]:
-        return SIZES[found["width"]]
-    prefix = found[0][: -len(found["old"])]
-    return SIZES[prefix] if prefix else 2
 
 
 def _x86_register(name: str) -> Fetch | str:

@@ -100,7 +100,7 @@ def _needs_three(formal: Formal) -> bool:
     """Whether it is a pair with an ``i128`` of rustc before 1.87: where such come back changed
     in 1.84 or so (rust-lang/rust pull request 131211)."""
     scalars = formal.scalars or ()
-    return len(scalars) > len(RESULTS) or (formal.exhausts_registers and len(scalars) > 1)
+    return len(scalars) > len(RESULTS) or (formal.registers_miscounted and len(scalars) > 1)
 
 
 def _words(classes: list[str], integers: list[str], vectors: list[str]) -> Location:
@@ -120,16 +120,16 @@ class ArgumentAssigner:
     """The registers and stack slots that earlier parameters left.
 
     clang decides by a count of its own whether a struct travels in registers
-    (``X86_64ABIInfo::computeInfo``). It counts none for a ``nullptr_t``, nor for an
-    ``__int128`` that needs more than are left, though LLVM may use them. So it believes in
-    registers that are not there, and LLVM puts those words on the stack.
+    (``X86_64ABIInfo::computeInfo``). It counts none for a ``nullptr_t``, nor, before version 20,
+    as the convention wants for an ``__int128`` that needs more than are left. From where that
+    matters on, nothing is known.
     """
 
     def __init__(self, hidden: bool | None) -> None:
         self._integers = list(ARGUMENTS[1 if hidden else 0 :])
         self._vectors = [f"xmm{n}" for n in range(VECTORS)]
         self._stack = 8  # after the return address
-        self._phantom_registers = 0
+        self._uncounted = 0
         self._lost = UNKNOWN if hidden is None else ""
         self._shifts = Shifts(_declared_register)
         self.foreign = False
@@ -146,12 +146,7 @@ class ArgumentAssigner:
             pushed = _pushed(formal) if formal.missing_reason in (CHANGED, OPTIMISED_OUT) else None
             return pushed or Location(reason=formal.missing_reason)
         if formal.passed_separately and len(formal.scalars or ()) > 1:
-            # An __int128 of clang before 18 may take the last one and eight bytes of the stack.
-            believed = self._count(formal, formal.size // 8)
             place = apart(formal, self._take_part)
-            self._phantom_registers = (
-                believed - len(self._integers) if formal.registers_miscounted else 0
-            )
             if self._lost and not formal.pieces:
                 return Location(reason=self._lost)
         else:
@@ -192,46 +187,19 @@ class ArgumentAssigner:
             self._lost = UNKNOWN
         return place
 
-    def _count(self, formal: Formal, needed: int) -> int:
-        """How many registers clang believes to be left after ``formal``, which needs some."""
-        left = len(self._integers) + self._phantom_registers
-        counted = 0 if formal.registers_miscounted and needed == 1 else needed
-        return left - counted if counted <= left else left
-
     def _assign(self, classes: list[str], formal: Formal) -> Location:
         integers, floats = classes.count("integer"), classes.count("float")
-        left, believed = len(self._integers), self._count(formal, integers)
+        left = len(self._integers)
         if floats > len(self._vectors) or "memory" in classes:
             return self._push(formal)
-        if left < integers <= left + self._phantom_registers or (
-            formal.registers_miscounted and integers == 1
-        ):
-            if classes == ["integer"] and not left:
-                place = self._push(formal)
-            else:
-                place = self._split(classes)
-        elif integers > left:
-            place = self._push(formal)
-            if not formal.exhausts_registers:
-                return place
-            self._integers.clear()
-        else:
-            return _words(classes, self._integers, self._vectors)
-        self._phantom_registers = max(0, believed - len(self._integers))
-        return place
-
-    def _split(self, classes: list[str]) -> Location:
-        """A value whose words take the registers that are left, and else lie on the stack."""
-        words: list[Fetch | str] = []
-        for kind in classes:
-            if kind != "integer":
-                words.append(words[-1] if kind == "up" else f"float in {self._vectors.pop(0)}")
-            elif self._integers:
-                words.append(Fetch(register=self._integers.pop(0)))
-            else:
-                words.append(Fetch(base="stack", offset=self._stack, read="integer"))
-                self._stack += 8
-        return Location(words=tuple(words))
+        if integers > left:
+            uncertain = formal.registers_miscounted or integers <= left + self._uncounted
+            if uncertain and len(classes) > 1:
+                self._lost = f"{UNKNOWN} after {formal.name or 'an unnamed parameter'}"
+                return Location(reason=UNKNOWN)
+            return self._push(formal)
+        self._uncounted += formal.registers_miscounted and integers == 1
+        return _words(classes, self._integers, self._vectors)
 
     def _push(self, formal: Formal) -> Location:
         wide = any(s.size == 16 for s in formal.scalars or ()) and not formal.reference

@@ -49,7 +49,6 @@ class Profile(Visitor):
 
     def grow(self, plan: Plan) -> None:
         """The plan has grown."""
-        self._crossing = {number for number, probe in enumerate(plan.probes) if probe.crosses}
         functions = []
         for probe in plan.probes:
             name = plan.functions[probe.function].name if probe.function >= 0 else "?"
@@ -61,30 +60,26 @@ class Profile(Visitor):
             self._threads[thread.pid << 32 | thread.tid] = thread.name
 
     def entry(self, call: Call) -> None:
-        if call.probe not in self._crossing:
-            _check(lib.lbt_profile_enter(self._native, self._describe(call)))
+        _check(lib.lbt_profile_enter(self._native, self._describe(call)))
 
     def exit(self, call: Call) -> None:
-        add = lib.lbt_profile_count if call.probe in self._crossing else lib.lbt_profile_exit
         took = -1 if call.duration is None else min(call.duration, LONGEST)
         took = lib.LBT_UNENDED if took < 0 else took
-        _check(add(self._native, self._describe(call), took))
+        _check(lib.lbt_profile_exit(self._native, self._describe(call), took))
 
     def point(self, point: Call) -> None:
         _check(lib.lbt_profile_count(self._native, self._describe(point), lib.LBT_PASSED))
 
     def fork(self, fork: Fork) -> None:
         for call in fork.calls:
-            if call.probe not in self._crossing:
-                described = self._describe(call)
-                described.pid, described.tid, described.is_uncounted = fork.pid, fork.tid, 1
-                described.lane = fork.goroutine or fork.tid
-                described.is_goroutine = fork.goroutine != 0
-                _check(lib.lbt_profile_enter(self._native, described))
+            described = self._describe(call)
+            described.pid, described.tid, described.is_uncounted = fork.pid, fork.tid, 1
+            described.lane = fork.goroutine or fork.tid
+            described.is_goroutine = fork.goroutine != 0
+            _check(lib.lbt_profile_enter(self._native, described))
 
     def inherited(self, call: InheritedCall) -> None:
-        if call.probe not in self._crossing:
-            _check(lib.lbt_profile_exit(self._native, self._describe(call), lib.LBT_UNENDED))
+        _check(lib.lbt_profile_exit(self._native, self._describe(call), lib.LBT_UNENDED))
 
     def takes(self, fast_batch: FastBatch) -> bool:
         return self.by != "argument"

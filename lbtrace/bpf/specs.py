@@ -191,7 +191,7 @@ class Specs:
             *(probe.role, probe.source, probe.action, probe.aggregates, probe.keeps, probe.gate),
             *(probe.grouping, probe.shows_left),
             *(probe.relay, probe.joins, probe.goes_on, self._jumping(probe)),
-            *(site.sp_delta, site.unless, site.only, site.jump, site.test),
+            *(site.sp_delta, site.unless, site.only, site.jump),
             *(
                 probe.fetches,
                 probe.conditions,
@@ -243,7 +243,7 @@ class Specs:
         )
         if recording:
             key = (recording.count, recording.selected)
-        jump = (site.unless, site.only, site.jump, site.test)
+        jump = (site.unless, site.only, site.jump)
         place = (role.event, site.sp_delta, jump, go and (go.g, go.goid, go.stack_high))
         within = self._where_it_counts(probe, hooked)
         ends_lane = probe.role == "crash"
@@ -313,11 +313,6 @@ class Specs:
 
     def _set_jump(self, spec: Any, site: Site) -> None:
         spec.unless, spec.only = site.unless, site.only
-        if site.test is not None:
-            self.jumps = True
-            spec.jump.tested = self._kernel.PT_REGS.index(site.test.register) + 1
-            spec.jump.mask, spec.jump.minus = site.test.mask, site.test.minus
-            spec.jump.nonzero = site.test.nonzero
         if site.jump is None:
             return
         self.jumps = True

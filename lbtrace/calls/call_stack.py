@@ -67,7 +67,7 @@ class Stack:
     just before its event at ``lost_time``. ``repeat_hits`` counts, by frame and probe, the further
     hits of entry probes within calls that were hooked as well. ``unhooked`` are the depths of
     calls that should have been hooked and are not. ``pairs`` are those of the calls that markers
-    opened, ``open_pairs`` the open calls of pairs that cross, which are not among ``calls``.
+    opened.
     ``jumped`` are the probes on jumps by which open calls went on to other functions, by the depths
     of the calls. ``relayed`` is the event of a return that calls inside of it have to precede.
     ``panics`` are those on their way, the earliest first.
@@ -79,7 +79,7 @@ class Stack:
 
     __slots__ = (
         *("_echo", "callers", "calls", "exact", "forked_thread", "inherited", "jumped"),
-        *("last_return_frame", "lost", "open_pairs", "panics"),
+        *("last_return_frame", "lost", "panics"),
         *(
             "lost_count",
             "lost_time",
@@ -106,7 +106,6 @@ class Stack:
         self.unhooked: set[int] = set()
         self._echo = (NEVER, 0, 0)
         self.pairs: list[OpenPair] = []
-        self.open_pairs: list[OpenPair] = []
         self.waiting: WaitingPoint | None = None
         self.inherited = 0
         self.forked_thread: Thread | None = None
@@ -138,7 +137,6 @@ class Stack:
         copied.unhooked = self.unhooked.copy()
         copied._echo = self._echo
         copied.pairs = self.pairs.copy()
-        copied.open_pairs = self.open_pairs.copy()
         copied.jumped = self.jumped.copy()
         return copied
 

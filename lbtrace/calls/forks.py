@@ -49,7 +49,7 @@ class Inheritance:
 
     def add(self, lane: int, stack: Stack, landed: int | None = None) -> None:
         """Inherit the calls of a stack, as far as there are some."""
-        if stack.calls or stack.open_pairs:
+        if stack.calls:
             self.stacks[lane] = stack.copy()
             if landed is not None:
                 self.landed[lane] = landed
@@ -75,7 +75,6 @@ def continue_calls(stack: Stack, of: Inheritance, lane: int) -> Fork:
     return what to say of that."""
     thread = of.thread
     stack.pid, stack.inherited, stack.forked_thread = thread.pid, len(stack.calls), thread
-    stack.open_pairs = [pair._replace(call=inherit(pair.call, thread)) for pair in stack.open_pairs]
     return Fork(
         *(thread.pid, thread.tid, len(stack.calls), thread.time, of.parent, of.parent_pid),
         tuple(stack.calls),

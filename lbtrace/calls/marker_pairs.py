@@ -13,10 +13,7 @@ No frame tells such calls from others, for a marker may stand in any function. T
   where interpreted calls, which ``nest``, need no stack, and where the stack pointer is the same
   and both the key and the place in the code are others: one function may begin several calls. At
   the same place, a loop has come round, so that what errors leave open does not pile up;
-* a call of markers ends with the traced function inside of which it began, *open*;
-* calls of a pair that *crosses* may overlap each other and everything else of their thread. They
-  are paired by their keys alone, and reported when they end. The next one of the same key ends a
-  former one, *open*.
+* a call of markers ends with the traced function inside of which it began, *open*.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ from lbtrace.calls.payload import Blob
 from lbtrace.calls.points import PointAssembler
 from lbtrace.calls.probe_decoding import Act, ProbeDecoder
 from lbtrace.calls.stack_regions import HIGHEST
-from lbtrace.model import Argument, Call, Event, InheritedCall
+from lbtrace.model import Argument, Call, Event
 from lbtrace.values.datum import Unreadable
 
 
@@ -100,57 +97,6 @@ class Pairs:
                 if _holds_only_pairs(stack, each.call.depth):
                     self._ends.end_down_to(stack, each.call.depth)
                 return
-
-
-class Crossings:
-    """Pairs calls that may overlap others by their pair and key alone."""
-
-    def __init__(self, ends: Ends, points: PointAssembler) -> None:
-        self._ends = ends
-        self._points = points
-        self.acts: Mapping[str, Act] = {"opens": self._enter, "closes": self._leave}
-
-    def _enter(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
-        if event.time < decoding.closed_since:
-            self._points.pass_by(stack, decoding, event, blob)
-            return
-        self._ends.close_below(stack, event.frame, event.time)
-        key = decoding.key(event, blob)
-        if (former := _find(stack.open_pairs, decoding.pair, key)) >= 0:
-            self._report(stack, stack.open_pairs.pop(former).call)
-        call = decoding.begin(event, blob)
-        call.frame = HIGHEST
-        stack.open_pairs.append(OpenPair(call, decoding.pair, event.frame, key))
-        self._ends.calls += 1
-
-    def _leave(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
-        self._ends.close_below(stack, event.frame, event.time)
-        number = _find(stack.open_pairs, decoding.pair, decoding.key(event, blob))
-        if number < 0:
-            self._points.pass_by(stack, decoding, event, blob)
-            return
-        call = stack.open_pairs.pop(number).call
-        if _lost_since(self._ends, stack, call, event.time):
-            self._report(stack, call)
-            self._points.pass_by(stack, decoding, event, blob)
-            return
-        finish(call, decoding, event, blob)
-        self._report(stack, call)
-
-    def abandon(self, stack: Stack) -> None:
-        """End the calls of a stack whose ends will not be seen."""
-        for each in stack.open_pairs:
-            self._report(stack, each.call)
-        stack.open_pairs.clear()
-
-    def _report(self, stack: Stack, call: Call) -> None:
-        """Report a call that may cross others, whole."""
-        call.depth = len(stack.calls)
-        if isinstance(call, InheritedCall):
-            self._ends.report_inherited(call)
-        elif call.depth < self._ends.max_depth:
-            self._ends.visitor.entry(call)
-            self._ends.visitor.exit(call)
 
 
 def end_pairs(ends: Ends, stack: Stack, frame: int) -> None:

@@ -45,7 +45,7 @@ from lbtrace.calls.call_stack import NEVER, Stack
 from lbtrace.calls.ends import Ends
 from lbtrace.calls.frames import Frames
 from lbtrace.calls.loss_times import NEVER_AGAIN, LossTimes
-from lbtrace.calls.marker_pairs import Crossings, Pairs
+from lbtrace.calls.marker_pairs import Pairs
 from lbtrace.calls.payload import Blob
 from lbtrace.calls.points import PointAssembler
 from lbtrace.calls.probe_decoding import Act, ProbeDecoder, ProbeDecoders
@@ -111,13 +111,11 @@ class CallMatcher:
         self._ends = ends = Ends(self._probes, visitor, max_depth, losses, stacks)
         self._points = points = PointAssembler(ends, parts="more values" in roles)
         self._frames = Frames(ends, points)
-        crossings = Crossings(ends, points)
         reported = not roles.isdisjoint(STACK_ROLES)
-        self._threads = Threads(ends, points, crossings, lifetimes, reported=reported)
+        self._threads = Threads(ends, points, lifetimes, reported=reported)
         self._pairings: Mapping[str, Mapping[str, Act]] = {
             "frame": {**self._frames.acts, **self._threads.acts},
             "lane": Pairs(ends, points).acts,
-            "key": crossings.acts,
         }
 
     def _act_of(self, decoder: ProbeDecoder) -> Act:

@@ -156,7 +156,7 @@ class ProbeDecoder:
         self.role = probe.role
         source = PROBES.get(probe.source)
         self.in_kernel = probe.event is not None
-        self.pairing = "key" if probe.crosses else source.pairing if source else ""
+        self.pairing = source.pairing if source else ""
         self.entry = -1
         self.closed_since = 0
         self.by_uretprobe = False

@@ -40,7 +40,6 @@ class SlowCalls:
     """
 
     def __init__(self, plan: Plan, bound: int, functions: frozenset[str] | None = None) -> None:
-        self._bound = bound
         self._functions = functions
         self._longest = 0 if functions is not None else max(1_000_000_000, LONGEST * bound)
         self._native = ffi.gc(lib.lbt_slow_new(bound, self._longest, MOST), lib.lbt_slow_free)
@@ -132,7 +131,7 @@ class SlowCalls:
         probe = self._plan.probes[number]
         if probe.pair:
             role, opening = lib.LBT_SLOW_OTHER, openings.get(probe.pair, -1)
-            if probe.crosses or opening < 0 or probe.pair not in closings:
+            if opening < 0 or probe.pair not in closings:
                 opening = 0
             elif probe.role == "opens":
                 role = lib.LBT_SLOW_PAIR_OPENS

@@ -12,7 +12,6 @@ from lbtrace.calls.ends import Ends
 from lbtrace.calls.forks import OWN, RETURN_SLOT, Inheritance, Inheritances, continue_calls
 from lbtrace.calls.lanes import Lanes
 from lbtrace.calls.loss_times import NEVER_AGAIN, LastLosses
-from lbtrace.calls.marker_pairs import Crossings
 from lbtrace.calls.payload import Blob
 from lbtrace.calls.points import PointAssembler
 from lbtrace.calls.probe_decoding import Act, ProbeDecoder
@@ -41,7 +40,6 @@ class Threads:
         self,
         ends: Ends,
         points: PointAssembler,
-        crossings: Crossings,
         lifetimes: ThreadLifetimes,
         *,
         reported: bool,
@@ -52,7 +50,6 @@ class Threads:
         self.acts: Mapping[str, Act] = {"exchange": self._exchange, "lane end": self._end_lane}
         self._ends = ends
         self._points = points
-        self._crossings = crossings
         self._inheritances = Inheritances()
 
     @staticmethod
@@ -199,7 +196,7 @@ class Threads:
         stack = inheritance.stacks.pop(lane)
         # What is over in the child, and whose return is not watched, may have been over before.
         self._leave_out(stack, event.frame + (event.kind & KIND == OPEN), watched=False)
-        if not (stack.calls or stack.open_pairs):
+        if not stack.calls:
             return None
         lost.inherit(stack.lost, inheritance.thread.time + 1)
         stack.lost = lost
@@ -228,12 +225,10 @@ class Threads:
 
     def _end_lane(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
         """Unwind the open calls of a goroutine that has ended; they were left by runtime.Goexit."""
-        self._crossings.abandon(stack)
         self._ends.close_left(stack, BEYOND, event)
         self.stacks.pop((event.pid, event.lane), None)
 
     def abandon(self, stack: Stack) -> None:
         """End all calls of a stack whose ends will not be seen."""
         self._points.report_waiting(stack)
-        self._crossings.abandon(stack)
         self._ends.end_down_to(stack, 0)

@@ -98,10 +98,8 @@ def encode_note(text: str) -> bytes:
 
 
 def decode_note(payload: memoryview) -> str:
-    """Return the note in a ``NOTE`` chunk, cut as other long texts are."""
-    from lbtrace.capture.long_texts import cut
-
-    return cut(bytes(payload).decode("utf-8", "surrogateescape"))
+    """Return the note in a ``NOTE`` chunk."""
+    return bytes(payload).decode("utf-8", "surrogateescape")
 
 
 def decode_addition(payload: Buffer) -> Addition:
@@ -155,7 +153,6 @@ def decode_batch(payload: memoryview) -> Batch:
     """Return the batch that an ``EVTS`` chunk holds. Raises `MalformedError` and
     `DECODING_ERRORS`."""
     # Imported here because a plan is read without them.
-    from lbtrace.capture.long_texts import shorten
     from lbtrace.model import Batch, Thread
 
     if len(payload) < BATCH.size:
@@ -167,7 +164,7 @@ def decode_batch(payload: memoryview) -> Batch:
     return Batch(
         rest[threads : threads + events],
         rest[threads + events :],
-        msgspec.msgpack.decode(shorten(rest[:threads]), type=tuple[Thread, ...]),
+        msgspec.msgpack.decode(rest[:threads], type=tuple[Thread, ...]),
     )
 
 

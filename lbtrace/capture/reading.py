@@ -37,7 +37,6 @@ from lbtrace.capture.layout import (
     decode_plan,
     is_possible,
 )
-from lbtrace.capture.long_texts import shorten
 from lbtrace.capture.reported_losses import ReportedLosses
 from lbtrace.errors import CaptureError, UsageError
 from lbtrace.model import Aggregates, Batch, Losses, Plan
@@ -231,7 +230,6 @@ class Capture:
             )
         payload: Buffer = chunk[1]
         try:
-            payload = shorten(payload)
             plan = decode_plan(payload)
         except DECODING_ERRORS as error:
             where = _record_of(str(error), payload)
@@ -250,7 +248,7 @@ class Capture:
         start, number, grown = self.position, self._number, Growing(plan)
         while (payload := self._next_addition()) is not None:
             try:
-                if not grown.add(decode_addition(shorten(payload))):
+                if not grown.add(decode_addition(payload)):
                     break
             except DECODING_ERRORS:
                 break

@@ -7,11 +7,9 @@ offset that is recorded is rounded down to a byte.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from lbtrace.dwarf import attributes
-from lbtrace.model import Scalar
 
 MISPLACED = "debug information leaves out at which bit it begins"
 """Why a member cannot be shown."""
@@ -48,17 +46,3 @@ def find_misplaced(record: Any) -> frozenset[int]:
             start = until
         until = start + size
     return frozenset(found)
-
-
-def as_fields(scalars: Sequence[Scalar]) -> list[Scalar]:
-    """Return the numbers of a record as if those that lie where their types would not have to
-    were such bit fields. A record with other unaligned numbers is passed in memory (psABI 3.2.3);
-    bit fields are not asked where they lie."""
-    found: list[Scalar] = []
-    for scalar in scalars:
-        if scalar.kind == "integer" and scalar.offset % scalar.size:
-            ends = scalar.offset, scalar.offset + scalar.size - 1
-            found += [Scalar(at, 1, "integer") for at in ends]
-        else:
-            found.append(scalar)
-    return found

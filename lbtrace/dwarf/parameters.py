@@ -31,9 +31,6 @@ FIRST_VECTOR = 17
 """DWARF's number of xmm0 (psABI, figure 3.36). Of arm64 the integer registers from here on
 hold no parameter."""
 
-FRAME_POINTER = 6
-"""DWARF's number of rbp: what the caller pushed lies above it, the function's own copies below."""
-
 Home: TypeAlias = tuple[int, int] | None
 """See `Formal.frame_location`."""
 
@@ -73,7 +70,7 @@ def read_parameter(
     home = lists.home(own, function) if own is not None else None
     if home is None and callers.plain:  # in frames with alignment LLVM names the stack pointer
         home = lists.in_frame(expression)
-    formal = _read_declared(die, expression, home, types)
+    formal = _read_declared(die, expression, types)
     own_pointer = "DW_AT_artificial" in die.attributes and formal.type.is_address
     if types.foreign and not (formal.reference or own_pointer):
         pointed = lists.home_of_pointer(own, function) if own is not None else None
@@ -124,16 +121,15 @@ def _find_first(own: Any, address: int) -> dict[str, Any]:
     }
 
 
-def _read_declared(die: Any, expression: bytes, home: Home, types: Types) -> Formal:
+def _read_declared(die: Any, expression: bytes, types: Types) -> Formal:
     """The parameter with the type and name that it is declared with. Where it may be passed in
-    several ways, ``expression``, its location, or its ``home`` in the frame tells in which."""
+    several ways, ``expression``, its location, tells in which."""
     declared = origins(die)
     typed = next((d for d in declared if "DW_AT_type" in d.attributes), None)
     name = next((n for d in declared if (n := attributes.text(d, "DW_AT_name"))), "")
     formal = types.formal(name, typed)
-    is_shown = _is_rust_shown if types.rust else _is_record_shown
     ways = types.either(name, typed)
-    return next((way for way in ways if is_shown(way, expression, home)), formal)
+    return next((way for way in ways if _is_shown(way, expression)), formal)
 
 
 def _judge(
@@ -228,16 +224,7 @@ def moves(variable: Any) -> bool:
     return location is not None and location.form not in lists.EXPRESSIONS
 
 
-def _is_record_shown(way: Formal, expression: bytes, home: Home) -> bool:
-    """Whether debug information has a record where it is passed this ``way``: in registers or in
-    memory of the caller."""
-    in_memory = lies_in_memory(way)
-    if home is not None and home[0] == FRAME_POINTER:
-        return in_memory == (home[1] > 0)
-    return bool(lists.registers(expression)) and not in_memory
-
-
-def _is_rust_shown(way: Formal, expression: bytes, _home: Home) -> bool:
+def _is_shown(way: Formal, expression: bytes) -> bool:
     """Whether a parameter that is passed this ``way`` has this location at the function's
     first instruction: its numbers in registers of their kinds, or the address in one."""
     if way.reference:

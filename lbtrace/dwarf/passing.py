@@ -32,13 +32,9 @@ TELLS_CHANGES = 16
 TELLS_OPTIMISED = 13, 4
 """The versions of clang and DWARF from which on it marks the functions that it optimised
 (``CGDebugInfo::getCallSiteRelatedAttrs``)."""
-WHOLE_INT128, EXACT_INT128 = 18, 20
-"""The versions of LLVM from which on the halves of an ``__int128`` that registers do not hold
-stay together, and leave the last register to others, as the convention of x86-64 wants it
-(LLVM's review D158169 and pull request 124134)."""
-WHOLE_FLOAT128 = 18
-"""The version of LLVM from which on records with a ``__float128`` travel in registers (LLVM's
-pull request 75156)."""
+EXACT_INT128 = 20
+"""The version of LLVM from which on an ``__int128`` that registers do not hold lies where the
+convention of x86-64 wants it (LLVM's review D158169 and pull request 124134)."""
 DW_CC_PASS_BY_REFERENCE, DW_CC_PASS_BY_VALUE = 4, 5
 LARGEST_IN_REGISTERS = WIDE = 16
 
@@ -78,10 +74,7 @@ class Types:
         clang, dwarf = TELLS_OPTIMISED
         self._tells_optimised = llvm >= clang and top.unit.version >= dwarf
         self.optimised: Callable[[], bool] = lambda: True
-        version = llvm if x87 else producers.NEWEST
-        self._halves = version < WHOLE_INT128
-        self._keeps_float128 = self.llvm and version < WHOLE_FLOAT128
-        self._shadowed = WHOLE_INT128 <= version < EXACT_INT128
+        self._miscounts = x87 and llvm < EXACT_INT128
         self.x87 = x87
         self._language = language
         known = "rust" if self.rust else "c" if language in C else "c++"
@@ -164,7 +157,6 @@ class Types:
             known.scalars,
             known.reference,
             passed_separately=self.rust or known.passed_separately,
-            exhausts_registers=known.exhausts_registers,
             registers_miscounted=known.registers_miscounted,
             # LLVM's optimiser drops ``sret``, at link time of any function.
             result_pointer_lost=self.llvm,
@@ -174,8 +166,8 @@ class Types:
     def _rust_formal(self, type: Type, size: int, scalars: tuple[Scalar, ...] | None) -> Formal:
         if scalars is None:
             return Formal("", type, size, None, reference=True)
-        shadowed = self._shadowed and any(s.size == WIDE for s in scalars)
-        return Formal("", type, size, self._divided(scalars), exhausts_registers=shadowed)
+        miscounted = self._miscounts and any(s.size == WIDE for s in scalars)
+        return Formal("", type, size, scalars, registers_miscounted=miscounted)
 
     def _work_out(self, die: Any) -> Formal:  # noqa: PLR0911, PLR0912 - a return for each case
         bare = attributes.bare(die)
@@ -215,11 +207,15 @@ class Types:
         if bare.tag not in attributes.RECORDS and scalars == [Scalar(0, WIDE, "integer")]:
             return self.wide_integer(type)
         if self.llvm and self.x87 and bare.tag in attributes.RECORDS:
-            certain = certain and not self._mixes_floats(scalars)
+            # Where records with a ``__float128`` are depends on the version, and on what else is
+            # in them (LLVM's pull request 75156).
+            certain = certain and not any((s.size, s.kind) == (WIDE, "float") for s in scalars)
         if self.x87 and bare.tag in attributes.RECORDS and size > LARGEST_IN_REGISTERS:
             # Only a complex number comes back on the stack of the x87 (psABI 3.2.3, COMPLEX_X87).
             scalars = [replace(s, kind="memory") if s.kind == "x87" else s for s in scalars]
-        if not certain or self._may_be_fields(die, type, size, scalars):
+        # Unaligned numbers may be bit fields, with which a record travels otherwise.
+        unaligned = any(s.kind == "integer" and s.offset % s.size for s in scalars)
+        if not certain or (self._loses_bits and unaligned and size <= LARGEST_IN_REGISTERS):
             return Formal("", type, size, None)
         wide = any(s.size == WIDE for s in scalars)
         packed = wide and attributes.alignment(bare) < WIDE
@@ -227,44 +223,8 @@ class Types:
 
     def wide_integer(self, type: Type = VOID) -> Formal:
         """Return how a function that has the convention of C takes an integer of 16 bytes."""
-        scalars = self._divided((Scalar(0, WIDE, "integer"),))
-        return Formal(
-            *("", type, WIDE, scalars),
-            passed_separately=self._halves,
-            exhausts_registers=self._shadowed,
-            registers_miscounted=self._halves or self._shadowed,
-        )
-
-    def _may_be_fields(self, die: Any, type: Type, size: int, scalars: list[Scalar]) -> bool:
-        """Whether unaligned numbers may be bit fields, with which a record travels otherwise."""
-        fields = lost_bits.as_fields(scalars)
-        if not self._loses_bits or size > LARGEST_IN_REGISTERS or fields == scalars:
-            return False
-        plain, unaligned = (Formal("", type, size, tuple(way)) for way in (scalars, fields))
-        self._either[die.offset] = plain, unaligned
-        return True
-
-    def _mixes_floats(self, scalars: list[Scalar]) -> bool:
-        """Whether a record of clang has a ``__float128`` in the place of smaller floats: where
-        it is then (part of it in an integer register) follows no rule. Those of older ones
-        are in memory, and so marked."""
-        wide = [s for s in scalars if (s.size, s.kind) == (WIDE, "float")]
-        if self._keeps_float128:
-            for scalar in wide:
-                scalars[scalars.index(scalar)] = replace(scalar, kind="memory")
-            return False
-        return bool(wide) and any(s.kind == "float" and s.size < WIDE for s in scalars)
-
-    def _divided(self, scalars: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
-        """The numbers as this compiler passes them: old ones make two of an ``__int128``."""
-        if not self._halves:
-            return scalars
-        steps = {s: WIDE // 2 if (s.size, s.kind) == (WIDE, "integer") else s.size for s in scalars}
-        return tuple(
-            Scalar(s.offset + at, steps[s], s.kind)
-            for s in scalars
-            for at in range(0, s.size, steps[s])
-        )
+        scalars = (Scalar(0, WIDE, "integer"),)
+        return Formal("", type, WIDE, scalars, registers_miscounted=self._miscounts)
 
     def _flatten(self, die: Any, offset: int, scalars: list[Scalar], depth: int) -> bool:  # noqa: PLR0911 - a return for each case
         """Appends the numbers that make up ``die``, at ``offset``; false if that is uncertain.

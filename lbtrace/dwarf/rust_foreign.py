@@ -106,11 +106,7 @@ def _passed_as_c(formal: Formal, declared: Any, wide: Formal) -> Formal:
         if die.tag in attributes.RECORDS:  # debug information leaves out whether it is a number
             return replace(together, scalars=None if wide.registers_miscounted else wide.scalars)
         return replace(
-            together,
-            scalars=wide.scalars,
-            passed_separately=wide.passed_separately,
-            exhausts_registers=wide.exhausts_registers,
-            registers_miscounted=wide.registers_miscounted,
+            together, scalars=wide.scalars, registers_miscounted=wide.registers_miscounted
         )
     packed = any(s.size == WIDE for s in found) and aligned < WIDE
     ordered = sorted(found, key=lambda s: (s.offset, s.size))

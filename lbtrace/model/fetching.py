@@ -168,12 +168,10 @@ class Formal(Struct, frozen=True):
     and an offset."""
     may_be_unset: bool = False
     """It has its location, but callers need not put anything there."""
-    exhausts_registers: bool = False
-    """If the registers that are left do not hold it, they all count as taken."""
     result_pointer_lost: bool = False
     """The pointer to a result in memory need not come back in a register."""
     registers_miscounted: bool = False
-    """clang may forget the registers that it takes."""
+    """LLVM may count other registers for it than it takes."""
     packed: bool = False
     """It need not be aligned like its largest number."""
     late_reason: str | None = None

@@ -1,21 +1,8 @@
-"""What decides whether a jump under a probe is taken, and whether it leaves the function."""
+"""What decides whether a jump under a probe leaves the function."""
 
 from __future__ import annotations
 
 from msgspec import Struct
-
-ALL = (1 << 64) - 1
-"""All bits of a register."""
-
-
-class RegisterTest(Struct, frozen=True):
-    """The test of a jump on a ``register``: it jumps if the bits ``mask`` of it, less ``minus``,
-    are all 0, or with ``nonzero``, if they are not."""
-
-    register: str
-    mask: int = ALL
-    minus: int = 0
-    nonzero: bool = False
 
 
 class Jump(Struct, frozen=True):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from lbtrace.model.clock import Clock
 from lbtrace.model.events import Counted, Frame
 from lbtrace.model.fetching import Condition, Fetch
-from lbtrace.model.jumps import Jump, RegisterTest
+from lbtrace.model.jumps import Jump
 from lbtrace.values.base import Type, Value
 
 
@@ -72,8 +72,6 @@ class Site(Struct, frozen=True):
     """If not 0, a hit counts only if one of these flags is set."""
     jump: Jump | None = None
     """A hit does not count if this jump stays in the function."""
-    test: RegisterTest | None = None
-    """A hit counts only if a register passes this test."""
 
 
 NO_FUNCTION = -1
@@ -162,8 +160,6 @@ class Probe(Struct, frozen=True):
     """It opens or closes a call of a function that `Plan.within` names."""
     joins: bool = False
     """Functions that `Plan.within` names jump to its function, so that its frame may be theirs."""
-    crosses: bool = False
-    """Calls of the pair may begin and end in any order: only the key matches them."""
     assembly: bool = False
     """Its code may use the register of Go's g for something else: the goroutine is read from the
     thread."""

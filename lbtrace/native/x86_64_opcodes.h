@@ -1,4 +1,7 @@
-/* Opcodes of x86-64: made by build/opcodes.py of what iced-x86 knows of them. */
+/*
+ * Opcodes of x86-64: what iced-x86 knows of them, with which tests/elf/test_native_instructions.py
+ * compares what is read by them.
+ */
 #ifndef LBT_X86_64_OPCODES_H
 #define LBT_X86_64_OPCODES_H
 

@@ -83,7 +83,7 @@ def join(
     key = _named(values[-hidden:] if hidden else values, pair.by) if pair else None
     if pair is None or key is None:
         return function, probe
-    probe = replace(probe, pair=pair.opening, key=key, nests=pair.nests, crosses=pair.crosses)
+    probe = replace(probe, pair=pair.opening, key=key, nests=pair.nests)
     if function.name == pair.opening:
         opening = replace(function, returns=f"marker: {pair.closing}")
         return opening, replace(probe, role="opens")

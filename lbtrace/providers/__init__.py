@@ -28,7 +28,7 @@ DIRECTIVES = re.compile(r"^[ \t]*#[^\n]*", re.M)
 PROVIDER = re.compile(r"\bprovider\s+(\w+)\s*\{(.*?)\}", re.S)
 PAIR = re.compile(
     r"^[ \t]*#[ \t]*pragma[ \t]+lbtrace[ \t]+pair[ \t]+(\w+)[ \t]+(\w+)"
-    r"(?:[ \t]+by((?:[ \t]+\w+)+?))?(?:[ \t]+(nests|crosses))?[ \t]*$",
+    r"(?:[ \t]+by((?:[ \t]+\w+)+?))?(?:[ \t]+(nests))?[ \t]*$",
     re.M,
 )
 TEXT = re.compile(
@@ -72,14 +72,12 @@ class Pair(NamedTuple):
     have the same values. The next opening where the stack pointer is no lower ends a
     call that nothing closed, unless the pointer is the same and the values and the marker's place
     are others, or the pair ``nests`` without the stack's growing, as calls of an interpreter do.
-    Calls of a pair that ``crosses`` may begin and end in any order.
     """
 
     opening: str
     closing: str
     by: tuple[str, ...] = ()
     nests: bool = False
-    crosses: bool = False
 
 
 class Definitions(NamedTuple):
@@ -187,9 +185,9 @@ def _pairs(
         if unknown := next((name for name in by if name not in known), ""):
             raise UsageError(
                 f"{path}: {' and '.join(ends)} have no argument {unknown} to be paired by",
-                "name arguments of theirs, and then nests or crosses if they do",
+                "name arguments of theirs, and then nests if they do",
             )
-        yield Pair(ends[0], ends[1], by, nests=how == "nests", crosses=how == "crosses")
+        yield Pair(ends[0], ends[1], by, nests=how == "nests")
 
 
 def choose(defined: Sequence[tuple[Argument, ...]], count: int) -> tuple[Argument, ...]:

@@ -53,7 +53,6 @@ provider hotspot {
 
 #pragma lbtrace pair vm__init__begin vm__init__end
 #pragma lbtrace pair gc__begin gc__end
-#pragma lbtrace pair mem__pool__gc__begin mem__pool__gc__end by manager pool crosses
 #pragma lbtrace pair vmops__begin vmops__end by name
 #pragma lbtrace pair thread__sleep__begin thread__sleep__end
 #pragma lbtrace pair thread__park__begin thread__park__end by parker

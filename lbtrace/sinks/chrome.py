@@ -1,10 +1,9 @@
 """The Trace Event Format of Chrome, which Perfetto's UI and speedscope open as well.
 
 "Trace Event Format", JSON object format: a complete event (``X``) for each call, when it has ended;
-metadata events name processes and threads; calls that may cross are async events (``b``, ``e``);
-losses and points are instant events of their thread. What a forked process continues of its
-parent's calls are slices from the fork on, called ``work (forked)``. Times are
-µs of CLOCK_MONOTONIC, with decimals.
+metadata events name processes and threads; losses and points are instant events of their thread.
+What a forked process continues of its parent's calls are slices from the fork on, called
+``work (forked)``. Times are µs of CLOCK_MONOTONIC, with decimals.
 
 A call that was left without returning ends where its thread is next seen, or where its goroutine
 ends. A call whose end was not seen has only a beginning (``B``): the viewers draw it to the end of
@@ -66,13 +65,11 @@ class Chrome(LineSink):
         self._named: set[int] = set()
         self._quoted = _Quoted()
         self._keys = _Keys()
-        self._crossing = _crossing(plan)
         self._lanes = Lanes(plan, partial(self._name, "thread_name"))
         self._separator = '{"traceEvents":[\n'
 
     def grow(self, plan: Plan) -> None:
         super().grow(plan)
-        self._crossing = _crossing(plan)
         self._lanes.grow(plan)
 
     def thread(self, thread: Thread) -> None:
@@ -83,18 +80,12 @@ class Chrome(LineSink):
             self._name("process_name", thread.pid, thread.tid, name)
 
     def entry(self, call: Call) -> None:
-        if call.probe in self._crossing:
-            return
         if self._unended:
             self._end_left(call, call.start)
         if call.pid not in self._named:
             self._unnamed.setdefault(call.pid, call.binary)
 
     def exit(self, call: Call) -> None:
-        if call.probe in self._crossing:
-            end = None if call.duration is None else call.start + call.duration
-            self._cross(call, call.start, end, call.name)
-            return
         if call.duration is None:
             self._leave(call, call.name, call.start)
             return
@@ -119,19 +110,6 @@ class Chrome(LineSink):
             f'{{"ph":"X","name":{self._quoted[name]},"ts":{_micro(start)},"dur":{_micro(duration)}'
             f',"pid":{call.pid},"tid":{self._tid(call)},"args":{{{args}}}}}'
         )
-
-    def _cross(self, call: Call, start: int, end: int | None, name: str) -> None:
-        """Write a call that others may cross, as slices of a thread may not."""
-        tid = self._tid(call)
-        common = (
-            f'"cat":"marker","id":"{tid}.{start}.{call.probe}","pid":{call.pid},"tid":{tid}'
-            f',"name":{self._quoted[name]}'
-        )
-        begins = f'{{"ph":"b",{common},"ts":{_micro(start)},"args":{{{self._beginning(call)}}}}}'
-        self._held.append(begins)
-        if end is not None:
-            ending = f'"args":{{{self._ending(call)}}}'
-            self._held.append(f'{{"ph":"e",{common},"ts":{_micro(end)},{ending}}}')
 
     def _beginning(self, call: Call) -> str:
         """The members that a call begins with."""
@@ -251,9 +229,7 @@ class Chrome(LineSink):
                 self._unnamed.setdefault(fork.pid, call.binary)
 
     def inherited(self, call: InheritedCall) -> None:
-        if call.probe in self._crossing:
-            self._cross(call, call.forked, call.until, _continued(call))
-        elif call.until is None:
+        if call.until is None:
             self._leave(call, _continued(call), call.forked)
         else:
             self._end_left(call, call.until)
@@ -325,11 +301,6 @@ RESULT, END = -2, -1
 
 def _names(arguments: Iterable[Argument]) -> tuple[str, ...]:
     return tuple([argument.name for argument in arguments])
-
-
-def _crossing(plan: Plan) -> set[int]:
-    """The probes of pairs whose calls may cross."""
-    return {number for number, probe in enumerate(plan.probes) if probe.crosses}
 
 
 def _continued(call: Call) -> str:

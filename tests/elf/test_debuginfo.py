@@ -166,14 +166,13 @@ def test_split_units_that_are_missing_or_of_another_build(tmp_path):
     assert {f.name for f in plan.functions if f.typed} == {"walk", "visited", "main"}
 
 
-@pytest.fixture(params=[(), ("--dwarf-5",)], ids=["gnu", "dwarf-5"])
-def shared(tmp_path, request):
+@pytest.fixture
+def shared(tmp_path):
     """A program some of whose entries are in ``common``, and what gdb read before."""
     program = compiled(tmp_path, "g++", ("-gdwarf-5", "-O1"))
     (tmp_path / "other").write_bytes(program.read_bytes())
     truth = shown_by_gdb(program)
-    words = ["dwz", *request.param, "-m", "common", "program", "other"]
-    subprocess.run(words, cwd=tmp_path, check=True)
+    subprocess.run(["dwz", "-m", "common", "program", "other"], cwd=tmp_path, check=True)
     return program, truth
 
 
@@ -188,7 +187,6 @@ def test_what_several_files_have_in_common(shared):
     assert planned(program)[1].startswith("common: not found")
 
 
-@pytest.mark.parametrize("shared", [()], indirect=True)
 def test_what_files_have_in_common_is_found_by_build_id(shared, monkeypatch):
     program, truth = shared
     common, root = program.with_name("common"), program.with_name("root")

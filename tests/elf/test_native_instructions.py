@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-import runpy
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from iced_x86 import Decoder
@@ -14,14 +12,7 @@ from iced_x86 import Decoder
 from lbtrace.elf.image import Image
 from lbtrace.machine.code_scan import pass_over
 
-ROOT = Path(__file__).resolve().parents[2]
 PREFIXES = ("", "", "", "66", "f2", "f3", "67", "f0", "2e", "3e", "64", "66662e", "f066", "6666")
-
-
-@pytest.mark.slow
-def test_the_opcodes_are_those_that_are_made_anew(capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_path(str(ROOT / "build/opcodes.py"), run_name="__main__")
-    assert (ROOT / "lbtrace/native/x86_64_opcodes.h").read_text() == capsys.readouterr().out
 
 
 def instructions(seed: int, count: int) -> Iterator[bytes]:

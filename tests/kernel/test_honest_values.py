@@ -186,7 +186,9 @@ def test_registers_that_clang_miscounts(compiled: Compile, traced: Traced, compi
     assert len(calls) == 7
     for call in calls:
         for argument in call["args"]:
-            assert argument["value"] == expected.get(argument["name"], "nullptr"), call
+            known = expected.get(argument["name"], "nullptr")
+            assert argument["value"] in (known, None if compiler == "clang++" else known), call
+        assert call["args"][0]["value"] is not None
 
 
 LEFT_ON_THE_STACK = r"""

@@ -194,10 +194,10 @@ def test_random_signatures(
             if argument["value"] is None:
                 hidden += 1
                 reason = argument["unreadable"]
-                assert reason.startswith(("float in ", "too many values", "optimised")), (
-                    call,
-                    reason,
-                )
+                known = ("float in ", "too many values", "optimised")
+                # Of an __int128 that registers do not hold, and what follows it.
+                wide = ("how it is passed is unknown",) if compiler == "clang" else ()
+                assert reason.startswith((*known, *wide)), (call, reason)
                 # Unoptimised code of x86-64 stores them where they can be read.
                 stored = level == "-O0" and os.uname().machine == "x86_64"
                 assert not (stored and reason.startswith("float in ")), (call, argument)

@@ -149,15 +149,6 @@ def test_functions_go_on_beside_what_was_added(
     )
 
 
-def marker(name: str, role: str, crosses: bool) -> Plan:
-    """What is planned of a file with a marker of a pair."""
-    plan = plan_of_file(name)
-    probe = replace(plan.probes[0], role=role, pair="begin", crosses=crosses)
-    result = Value("", INT, 0) if role == "closes" else None
-    function = replace(plan.functions[0], result=result)
-    return replace(plan, probes=(probe,), functions=(function,))
-
-
 def test_a_damaged_addition(trace: Any, write: Any, capfd: pytest.CaptureFixture[str]) -> None:
     """What needs it, or one after it, is left out, and no name is mistaken."""
     path, ends = write(trace)

@@ -55,8 +55,8 @@ def test_what_is_written_is_read(capture_bytes, capture_file, fib_plan, batches)
         assert capture.position == capture.size
 
 
-def test_notes_are_read_and_cut(capture_file, fib_plan, batches):
-    notes = ["x was replaced", "a path \udcff", "\N{SNOWMAN}" * 40_000]
+def test_notes_are_read(capture_file, fib_plan, batches):
+    notes = ["x was replaced", "a path \udcff"]
     stream = io.BytesIO()
     writer = CaptureWriter(stream, fib_plan)
     for note in notes:
@@ -66,8 +66,7 @@ def test_notes_are_read_and_cut(capture_file, fib_plan, batches):
         for _ in range(2):
             assert not list(capture.batches())
             assert capture.complete
-            assert capture.remarks[:2] == notes[:2]
-            assert capture.remarks[2].startswith("\N{SNOWMAN}" * 4_096 + "… (21,84")
+            assert capture.remarks == notes
 
 
 def test_blobs_and_memoryviews(capture_file, fib_plan):

@@ -39,11 +39,10 @@ def test_the_tree_goes_to_stdout_and_the_account_to_stderr(capture, capfd):
 
 @pytest.mark.parametrize("salvage", [(), ("--salvage",)])
 def test_the_notes_of_a_trace_are_repeated(capture, capfd, salvage):
-    path = capture(notes=("f: left out", "  \x1b[2Jg: not shown", "x" * 9000))
+    path = capture(notes=("f: left out", "  \x1b[2Jg: not shown"))
     assert main(["export", path, *salvage]) == 0
-    first, second, third, account = capfd.readouterr().err.splitlines()
+    first, second, account = capfd.readouterr().err.splitlines()
     assert (first, second) == ("lbtrace: f: left out", "lbtrace: \\x1b[2Jg: not shown")
-    assert third == f"lbtrace: {'x' * 4096}… (9,000 characters)"
     assert account.startswith("9 calls")
     assert main(["export", path, "--quiet"]) == 0
     assert not capfd.readouterr().err

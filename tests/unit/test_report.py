@@ -58,7 +58,7 @@ def nodes(path: str) -> list[Node]:
     with lbtrace.read_capture(path) as capture:
         for call in capture.calls(max_depth=max(capture.plan.shown_depth, 0) or None):
             lane = waiting[call.pid, bool(call.goroutine), call.goroutine or call.tid]
-            if call.end == "point" or capture.plan.probes[call.probe].crosses:
+            if call.end == "point":
                 found.append(Node(call, 0))
                 continue
             within = lane.pop(call.depth + 1, [])

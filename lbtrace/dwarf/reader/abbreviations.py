@@ -16,7 +16,6 @@ from lbtrace.dwarf.reader.forms import (
     ADDRESS,
     FORMS,
     IMPLICIT_CONST,
-    INDIRECT,
     OFFSET,
     Form,
     sleb,
@@ -39,13 +38,12 @@ DEFINITION = re.compile(
 )
 """An abbreviation; the zero bytes end it. Compilers give some thirty attributes."""
 
-ULEB, TEXT, BLOCK1, BLOCK2, BLOCK4, BLOCK, OTHER = range(-1, -8, -1)
+ULEB, TEXT, BLOCK1, BLOCK2, BLOCK4, BLOCK = range(-1, -7, -1)
 """Steps over values that contain their own size; other steps are the size."""
 
 SELF_DESCRIBED = {
     **{0x03: BLOCK2, 0x04: BLOCK4, 0x08: TEXT, 0x09: BLOCK, 0x0A: BLOCK1, 0x18: BLOCK},
     **dict.fromkeys((0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23, 0x1F01, 0x1F02), ULEB),
-    INDIRECT: OTHER,
 }
 REF_ADDR = 0x10
 
@@ -149,9 +147,6 @@ def stepped(raw: bytes, at: int, steps: Steps) -> int:
             if end < 0:
                 raise DwarfError("a string without end")
             at = end + 1
-        elif step == OTHER:
-            code, at = uleb(raw, at)
-            raise DwarfError(f"a form ({code:#x}) given in the entry itself")
         else:
             wide = {BLOCK1: 1, BLOCK2: 2, BLOCK4: 4}[step]
             at += wide + int.from_bytes(raw[at : at + wide], "little")

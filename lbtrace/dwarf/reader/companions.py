@@ -1,6 +1,7 @@
 """Opens the files that debug information refers to: split units and supplementary files.
 
-Sources: DWARF 5, sections 7.3.2, 7.3.5 and 7.3.6; for ``.gnu_debugaltlink`` dwz(1).
+Sources: DWARF 5, sections 7.3.2 and 7.3.5; for ``.gnu_debugaltlink`` dwz(1). What DWARF 5 has in
+its place, ``.debug_sup``, is not read: dwz writes it only if asked to.
 """
 
 from __future__ import annotations
@@ -8,12 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from msgspec import Struct
-
 from lbtrace.dwarf.reader.bounds import Budget, BudgetExceeded
 from lbtrace.dwarf.reader.entries import Unit
 from lbtrace.dwarf.reader.files import File
-from lbtrace.dwarf.reader.forms import uleb
 from lbtrace.dwarf.reader.split import (
     Numbers,
     Package,
@@ -108,38 +106,16 @@ class Companions:
                 found = Sections(map_regular(path))
             except (OSError, DwarfError):
                 continue
-            supplement = _supplement(found)
-            if build_id == (supplement.checksum if supplement.supplementary else found.build_id):
+            if build_id == found.build_id:
                 return File(found, self._budget, self._numbers.next())
         self.missing[name] = None
         return None
 
 
-class _Supplement(Struct, frozen=True):
-    """The content of ``.debug_sup``: the supplementary file's identity, or that this is one."""
-
-    supplementary: bool
-    name: bytes
-    checksum: bytes
-
-
 def _link(sections: Sections) -> tuple[str, bytes]:
     """The name and the identity of the supplementary file, or nothing."""
     link = sections.get(".gnu_debugaltlink")
-    if link.size:
-        name = link.string(0)
-        return os.fsdecode(name), link.cut(len(name) + 1, link.size)
-    supplement = _supplement(sections)
-    if supplement.supplementary:
+    if not link.size:
         return "", b""
-    return os.fsdecode(supplement.name), supplement.checksum
-
-
-def _supplement(sections: Sections) -> _Supplement:
-    section = sections.get(".debug_sup")
-    if section.size < 5:
-        return _Supplement(False, b"", b"")
-    name = section.string(3)
-    raw = section.cut(3 + len(name) + 1, section.size)
-    size, at = uleb(raw, 0)
-    return _Supplement(bool(section.number(2, 1)), name, raw[at : at + size])
+    name = link.string(0)
+    return os.fsdecode(name), link.cut(len(name) + 1, link.size)

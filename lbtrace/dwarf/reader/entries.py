@@ -274,7 +274,7 @@ class Entry:
             return self.unit.file.entry(value)
         if form == SIGNATURE:
             return self.unit.file.type_of(value)
-        if form in SUPPLEMENTARY:
+        if form == SUPPLEMENTARY:
             return self.unit.file.supplementary().entry(value)
         raise DwarfError(f"{name} is no reference")
 

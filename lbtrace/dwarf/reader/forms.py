@@ -187,14 +187,11 @@ FORMS: dict[int, Form] = {
     0x19: Form("DW_FORM_flag_present", 0, _flag_present),
     0x1A: Form("DW_FORM_strx", VARIES, _indexed_string(_uleb)),
     0x1B: Form("DW_FORM_addrx", VARIES, _indexed_address(_uleb)),
-    0x1C: Form("DW_FORM_ref_sup4", 4, _4),
-    0x1D: Form("DW_FORM_strp_sup", OFFSET, _at("sup")),
     0x1E: Form("DW_FORM_data16", 16, _fixed(16)),
     0x1F: Form("DW_FORM_line_strp", OFFSET, _at(".debug_line_str")),
     0x20: Form("DW_FORM_ref_sig8", 8, _8),
     0x22: Form("DW_FORM_loclistx", VARIES, _uleb),
     0x23: Form("DW_FORM_rnglistx", VARIES, _uleb),
-    0x24: Form("DW_FORM_ref_sup8", 8, _8),
     0x25: Form("DW_FORM_strx1", 1, _indexed_string(_1)),
     0x26: Form("DW_FORM_strx2", 2, _indexed_string(_2)),
     0x27: Form("DW_FORM_strx3", 3, _indexed_string(_fixed(3))),
@@ -208,18 +205,7 @@ FORMS: dict[int, Form] = {
     0x1F20: Form("DW_FORM_GNU_ref_alt", OFFSET, _offset),
     0x1F21: Form("DW_FORM_GNU_strp_alt", OFFSET, _at("sup")),
 }
-INDIRECT, IMPLICIT_CONST = 0x16, 0x21
-
-
-def _indirect(unit: Unit, raw: bytes, at: int) -> tuple[Value, int]:
-    code, at = uleb(raw, at)
-    form = FORMS.get(code)
-    if form is None or code == INDIRECT:
-        raise DwarfError(f"form {code:#x} is not known")
-    return form.read(unit, raw, at)
-
-
-FORMS[INDIRECT] = Form("DW_FORM_indirect", VARIES, _indirect)
+IMPLICIT_CONST = 0x21
 
 REFERENCES = frozenset(
     {
@@ -227,5 +213,5 @@ REFERENCES = frozenset(
         "DW_FORM_ref_addr",
     }
 )
-SUPPLEMENTARY = frozenset({"DW_FORM_ref_sup4", "DW_FORM_ref_sup8", "DW_FORM_GNU_ref_alt"})
+SUPPLEMENTARY = "DW_FORM_GNU_ref_alt"
 SIGNATURE = "DW_FORM_ref_sig8"

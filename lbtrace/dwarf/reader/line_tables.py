@@ -63,9 +63,8 @@ class LineTable:
         self.version, at = self._number(at, 2), at + 2
         if not 2 <= self.version <= 5:
             raise DwarfError(f"a line table of version {self.version}")
-        self._address_size = 8
         if self.version >= 5:
-            self._address_size, at = raw[at], at + 2
+            at += 2  # sizes of addresses and of segments
         header, at = self._number(at, self._wide), at + self._wide
         self._program = at + header
         self._least, at = raw[at], at + 1

@@ -19,7 +19,6 @@ from lbtrace.machine.aarch64.instructions import (
     is_simulated,
     jump,
     jumps,
-    test,
 )
 from lbtrace.machine.code import Code, Exit, Exits
 from lbtrace.machine.code_ranges import may_come_back, relative_ranges
@@ -143,6 +142,4 @@ def _site(flow: Flow, address: int) -> Site | str:
     if (code := condition(word)) is not None:
         unless, only = CONDITIONS[code]
         return replace(site, reason=why, unless=unless, only=only)
-    if asked := test(word):
-        return replace(site, reason=why, test=asked)
     return f"no flag says whether the jump at {address:#x} is taken"

@@ -15,7 +15,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from lbtrace.machine.code import Code
-from lbtrace.model.jumps import ALL, RegisterTest
 
 NOP = 0xD503201F
 LINK = 30
@@ -25,7 +24,7 @@ HINTS = frozenset({0, 7, 8, 10, *range(24, 28), *range(32, 40, 2)})
 """CRm:op2 of the hints that may be stepped: nop, xpaclri, pacia and the like, bti
 (``aarch64_insn_is_steppable_hint``). Checking a signature may fault, so autiasp is none."""
 
-SP = ZERO = 31
+SP = 31
 
 
 def words(code: Code) -> Iterator[tuple[int, int]]:
@@ -65,18 +64,6 @@ def condition(word: int) -> int | None:
     """Return the code of the condition with which ``b.cond`` jumps; None for another
     instruction."""
     return word & 15 if word & 0xFF000010 == 0x54000000 else None
-
-
-def test(word: int) -> RegisterTest | None:
-    """Return what ``cbz``, ``cbnz``, ``tbz`` or ``tbnz`` ask of a register; None for another
-    instruction, and for the register that is always 0."""
-    if word & 0x7C000000 != 0x34000000 or word & 31 == ZERO:
-        return None
-    if word & 0x02000000:
-        mask = 1 << (word >> 31 << 5 | word >> 19 & 31)
-    else:
-        mask = ALL if word >> 31 else ALL >> 32
-    return RegisterTest(f"x{word & 31}", mask, nonzero=bool(word & 0x01000000))
 
 
 def is_ret(word: int) -> bool:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from iced_x86 import ConditionCode, Instruction, Mnemonic, OpKind, Register
-from msgspec.structs import replace
+from iced_x86 import ConditionCode, FlowControl, Instruction, OpKind, Register
 
 from lbtrace.machine.x86_64.operands import REGISTERS
 from lbtrace.model import Jump
-from lbtrace.model.jumps import RegisterTest
 from lbtrace.model.wire_limits import FLAG_LESS
 
 _CARRY, _PARITY, _ZERO, _SIGN, _OVERFLOW = 0x1, 0x4, 0x40, 0x80, 0x800
@@ -44,24 +42,10 @@ def conditions(jump: Instruction) -> tuple[int, int]:
     return _NOT_TAKEN.get(jump.condition_code, 0), _TAKEN.get(jump.condition_code, 0)
 
 
-NARROW = 32
-_LOW = (1 << NARROW) - 1
-_TESTS = {
-    Mnemonic.JRCXZ: RegisterTest("cx"),
-    Mnemonic.JECXZ: RegisterTest("cx"),
-    Mnemonic.LOOP: RegisterTest("cx", minus=1, nonzero=True),
-    Mnemonic.LOOPE: RegisterTest("cx", minus=1, nonzero=True),
-    Mnemonic.LOOPNE: RegisterTest("cx", minus=1, nonzero=True),
-}
-"""The tests of jumps on rcx: Intel SDM volume 2, JRCXZ and LOOP. The size of addresses says whether
-they are on ecx."""
-
-
-def test(jump: Instruction) -> RegisterTest | None:
-    """Return the test of a conditional jump on a register, in addition to its `conditions`."""
-    found = _TESTS.get(jump.mnemonic)
-    narrow = found is not None and jump.op_code().address_size == NARROW
-    return replace(found, mask=_LOW) if found and narrow else found
+def tests_register(jump: Instruction) -> bool:
+    """Return whether a jump depends on rcx (``jrcxz``, ``loop``), as only assembly has them."""
+    conditional = jump.flow_control == FlowControl.CONDITIONAL_BRANCH
+    return conditional and not jump.is_jcc_short_or_near
 
 
 def target(jump: Instruction, inside: tuple[tuple[int, int], ...]) -> Jump | None:

@@ -15,7 +15,7 @@ from iced_x86 import Instruction
 from msgspec import Struct
 
 from lbtrace.machine.code import EpilogueEntry
-from lbtrace.machine.x86_64.branches import conditions
+from lbtrace.machine.x86_64.branches import conditions, tests_register
 from lbtrace.machine.x86_64.kernel_rules import (
     is_emulated_branch,
     is_long_nop,
@@ -149,7 +149,9 @@ class Epilogues:
         instruction = flow.instructions[way.address]
         raw, offset = flow.raw(way.address)
         depth = way.restored.depth(flow.stack_at(way.address))
-        if depth is None or is_refused(raw) or not flow.is_certain(instruction):
+        if depth is None or is_refused(raw) or tests_register(instruction):
+            return None
+        if not flow.is_certain(instruction):
             return None
         if is_long_nop(instruction):
             return None

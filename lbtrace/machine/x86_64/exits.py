@@ -17,7 +17,7 @@ from lbtrace.machine.code_ranges import may_come_back, relative_ranges
 from lbtrace.machine.code_scan import find_jumps, pass_over
 from lbtrace.machine.function_code import Around, Body
 from lbtrace.machine.interface import ExitFinder
-from lbtrace.machine.x86_64.branches import conditions, target, test
+from lbtrace.machine.x86_64.branches import conditions, target, tests_register
 from lbtrace.machine.x86_64.control_flow import Flow, Flows
 from lbtrace.machine.x86_64.epilogues import Epilogues
 from lbtrace.machine.x86_64.kernel_rules import is_emulated_branch, is_refused
@@ -145,9 +145,10 @@ class Finder(ExitFinder):
                 return f"the jump at {instruction.ip:#x} may leave the function or not"
             reason = "counts where it leaves the function"
         unless, only = conditions(instruction)
-        asked = test(instruction)
-        if unless or only or asked:
+        if unless or only:
             reason = "counts where it jumps"
+        if tests_register(instruction):
+            return f"no flag says whether the jump at {instruction.ip:#x} is taken"
         return Site(
             instruction.ip,
             offset,
@@ -158,7 +159,6 @@ class Finder(ExitFinder):
             unless,
             only,
             jump,
-            asked,
         )
 
 

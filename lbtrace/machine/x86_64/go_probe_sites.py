@@ -23,6 +23,7 @@ from lbtrace.machine.code import (
     Origin,
 )
 from lbtrace.machine.interface import GoSitePlanner
+from lbtrace.machine.x86_64.first_writes import all_writes
 from lbtrace.machine.x86_64.kernel_rules import is_emulated_branch
 from lbtrace.machine.x86_64.probe_sites import Planner
 from lbtrace.model import Site
@@ -80,11 +81,8 @@ class GoPlanner(GoSitePlanner):
         return site
 
     def changes_g(self, code: Code) -> bool:
-        """Return whether the function may return with something else in r14."""
-        # Imported here because few functions are assembly.
-        from lbtrace.machine.x86_64.go_register_uses import may_return_with_another
-
-        return may_return_with_another(code, iced_x86.Register.R14)
+        """Return whether the function writes r14, whatever it has there when it returns."""
+        return G in all_writes(code.code, code.address)
 
     def finds_g_after(self, entry: EpilogueEntry) -> bool:
         """Return whether r14 is written between ``entry`` and the return, as by what calls
