@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from lbtrace.commands import answers, attach
 from lbtrace.commands.options import nonempty
-from lbtrace.commands.streams import say
 from lbtrace.errors import CaptureError, UsageError
 from lbtrace.sinks import REPORTS, format_for
 
@@ -32,6 +31,7 @@ EPILOG = """\
 examples:
   lbtrace report --func 'parse_*' -- ./prog     of a command, when it has ended
   lbtrace report --pid 4711 --func 'parse_*'    of a running process, renewed until Ctrl-C
+  lbtrace report --pid 4711 --func 'parse_*' --interval 1s | tee log   each second by itself
   lbtrace report run.lbt                        of what attach -o run.lbt has recorded
   lbtrace report run.lbt --by path --top 20     the call graph, as far as 20 rows go
   lbtrace report run.lbt --callers malloc       who calls it
@@ -129,8 +129,6 @@ def _of_trace(args: argparse.Namespace) -> int:
             "neither a capture is named nor what to trace",
             f"write: lbtrace report CAPTURE, or {attach.FIRST.replace('attach', 'report')}",
         )
-    if args.interval and not args.quiet and (args.output or not os.isatty(1)):
-        say(["--interval renews a report on a terminal; this one is written at the end"])
     by_argument = (args.key or "").startswith("arg:")
     is_capture = format_for(args.format, args.output, formats=REPORTS).is_capture
     args.action, args.args = "send", None if by_argument or is_capture else 0
