@@ -10,6 +10,7 @@ from typing import BinaryIO, cast
 
 from lbtrace.answers.diff import compare, flat, write_changes, write_changes_json
 from lbtrace.answers.profile import By
+from lbtrace.answers.report import check_argument
 from lbtrace.answers.row import Row
 from lbtrace.answers.table import write_columns, write_csv
 from lbtrace.capture import Capture, read_capture
@@ -116,12 +117,3 @@ def settings(plan: Plan, args: argparse.Namespace, hint: str = CALLED) -> Settin
             )
         by = KEYS[args.key]
     return Settings(by, argument, args.sort, args.top, callers, callees)
-
-
-def check_argument(plan: Plan, name: str) -> str:
-    """Return the name of an argument. Raises `UsageError` where no function has such a one."""
-    known = {each.name for function in plan.functions for each in function.parameters}
-    if name not in known:
-        some = ", ".join(sorted(known)[:10]) or "there are none"
-        raise UsageError(f"no argument is called {name}", f"arguments of this trace: {some}")
-    return name
