@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lbtrace.commands import answers, attach
-from lbtrace.commands.options import nonempty
+from lbtrace.commands.options import nonempty, slow
 from lbtrace.errors import CaptureError, UsageError
 from lbtrace.sinks import REPORTS, format_for
 
@@ -35,13 +35,14 @@ examples:
   lbtrace report run.lbt                        of what attach -o run.lbt has recorded
   lbtrace report run.lbt --by path --top 20     the call graph, as far as 20 rows go
   lbtrace report run.lbt --callers malloc       who calls it
+  lbtrace report run.lbt --slow 'handle_*=5ms' --by path   where slow calls spend their time
   lbtrace report run.lbt --by arg:size          a row for each value of an argument
   lbtrace report old.lbt --diff new.lbt         what has changed, the largest change first
 """
 
 ABOUT_BOTH = {
     *("capture", "key", "callers", "callees", "sort", "top", "format"),
-    *("output", "force", "quiet", "strict"),
+    *("output", "force", "quiet", "strict", "slow"),
 }
 """What a report of a trace and one of a capture take, as argparse calls it."""
 
@@ -74,6 +75,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     rows.add_argument(
         "--sort", choices=SORTS, default="total", help="the column to sort by (default: total)"
     )
+    rows.add_argument(
+        "--slow",
+        metavar="TIME",
+        type=slow,
+        help="of calls that took longer, all below them and around them: 5ms; PATTERN=5ms: of these"
+        " functions",
+    )
     captures = parser.add_argument_group("captures")
     captures.add_argument(
         "--diff", metavar="OTHER", type=nonempty, help="what changed from CAPTURE to this capture"
@@ -83,7 +91,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     answers.arguments(parser, REPORTS, keyed=False)
     parser.usage = USAGE
-    parser.set_defaults(strings=64)
+    parser.set_defaults(strings=64, slow=None)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -15,7 +15,15 @@ from lbtrace.answers.row import Row
 from lbtrace.answers.table import write_columns, write_csv
 from lbtrace.capture import Capture, read_capture
 from lbtrace.commands.destination import Destination
-from lbtrace.commands.exporting import CALLED, drive, export_to, named, tell_notes, tell_summary
+from lbtrace.commands.exporting import (
+    CALLED,
+    drive,
+    export_to,
+    named,
+    slow_calls,
+    tell_notes,
+    tell_summary,
+)
 from lbtrace.commands.output import open_output
 from lbtrace.commands.progress import Progress
 from lbtrace.commands.streams import say
@@ -44,8 +52,10 @@ def run(args: argparse.Namespace) -> int:
         _check_calls(capture)
         make = partial(kind, settings=settings(capture.plan, args))
         tell_notes(capture, args)
-        summary = export_to(capture, make, args, binary=kind.binary)
-    return tell_summary(capture, summary, args)
+        slow = slow_calls(capture.plan, args.slow) if args.slow else None
+        batches = slow.filter(capture.batches()) if slow else None
+        summary = export_to(capture, make, args, binary=kind.binary, batches=batches)
+    return tell_summary(capture, summary, args, slow.describe() if slow else [])
 
 
 def _check_calls(capture: Capture) -> None:
@@ -71,11 +81,14 @@ def _compare(args: argparse.Namespace, form: str, destination: Destination) -> i
         sinks = [_profiled(capture, args) for capture in captures]
         for capture, sink in zip(captures, sinks, strict=True):
             tell_notes(capture, args)
+            slow = slow_calls(capture.plan, args.slow) if args.slow else None
+            batches = slow.filter(capture.batches()) if slow else None
             with Progress(not destination.is_stdout) as progress:
-                summary = drive(capture, sink, progress)
+                summary = drive(capture, sink, progress, batches=batches)
             if not args.quiet:
                 say([f"{capture.path}:"])
-            status = max(status, tell_summary(capture, summary, args))
+            left_out = slow.describe() if slow else []
+            status = max(status, tell_summary(capture, summary, args, left_out))
             found.append(sink.rows())
             lost.append(summary.losses)
     changes = compare(*found)[: args.top]
