@@ -91,14 +91,18 @@ def _compare(args: argparse.Namespace, form: str, destination: Destination) -> i
             status = max(status, tell_summary(capture, summary, args, left_out))
             found.append(sink.rows())
             lost.append(summary.losses)
-    changes = compare(*found)[: args.top]
+    every = compare(*found)
+    changes = every[: args.top]
     with open_output(destination, binary=form == "parquet") as stream:
         if form == "parquet":
             write_columns(cast(BinaryIO, stream), *flat(changes))
         elif form == "json":
             stream.write(write_changes_json(changes, lost))
         else:
-            stream.write(write_csv(*flat(changes)) if form == "csv" else write_changes(changes))
+            left = len(every) - len(changes)
+            more = f"and {left:,} more\n" if left else ""
+            text = write_changes(changes) + more
+            stream.write(write_csv(*flat(changes)) if form == "csv" else text)
     return status
 
 

@@ -111,17 +111,26 @@ class Report(Sink):
 
     def screen(self, room: int) -> tuple[list[str], int]:
         """Return at most ``room`` lines, and how many rows are not among them."""
-        rows = self._seen(self._held)
-        shown = rows[: min(self._settings.top or room, max(room - 1, 0))]
+        most = max(room - 1, 0)
+        shown, left = self._seen(self._held, min(self._settings.top or most, most))
         by = replace(self.view, column=self.columns()[1])
-        table = write_table(shown, self._settings.by, by)
-        return table.splitlines(), len(rows) - len(shown)
+        table = write_table(shown[:most], self._settings.by, by)
+        return table.splitlines(), left + len(shown[most:])
 
-    def _seen(self, rows: list[Row]) -> list[Row]:
-        column = self.view.column
+    def _seen(self, rows: list[Row], top: int | None) -> tuple[list[Row], int]:
+        """The first ``top`` rows in the order of the view, with all that are around them where they
+        are a tree, and how many are left."""
+        found = self._arranged(rows, self.view)
+        shown = found[:top]
+        if self._settings.by == "path":
+            shown = as_tree(self._arranged(rows, replace(self.view, text="")), shown)
+        return shown, max(len(found) - len(shown), 0)
+
+    def _arranged(self, rows: list[Row], view: View) -> list[Row]:
+        column = view.column
         field = SORTS.get(column.lower(), "key")
         rank = None if column.lower() in ("", self._settings.sort) else attrgetter(field)
-        return [*arrange(rows, self.view, rank, lambda row: f"{row.name}\n{row.key}")]
+        return [*arrange(rows, view, rank, lambda row: f"{row.name}\n{row.key}")]
 
     def interval(self, aggregates: Aggregates, time: str) -> None:
         """Write what calls took that ended since the last interval, which ends now: at ``time``."""
@@ -137,11 +146,8 @@ class Report(Sink):
     def _write_shown(self, time: str, summary: Summary | None = None) -> None:
         rows = self.rows()
         self._unended += sum(row.unended for row in rows)
-        rows, top = self._seen(rows), self._settings.top or self.layout.top
-        self._left = len(rows)
-        rows = as_tree(rows, top) if self._settings.by == "path" else rows[:top]
-        self._left -= len(rows)
-        self.write(rows, time, summary)
+        shown, self._left = self._seen(rows, self._settings.top or self.layout.top)
+        self.write(shown, time, summary)
 
     def write(self, rows: list[Row], time: str, summary: Summary | None) -> None:
         """Write the rows that are shown, below the ``time`` up to which they are."""
