@@ -11,8 +11,9 @@
 ``%load_ext lbtrace`` gives notebooks ``%%lbtrace``.
 `read_capture` reads what ``lbtrace attach -o NAME.lbt`` recorded: a `Capture`, with the same
 ``calls()``. `to_pandas` and `to_arrow` make tables of calls, `report` one of functions, a `Row`
-each. Of a trace that counts, `Trace.counts` gives a `Count` for each function. `count`, `latency`
-and `stacks` return a `LiveTable` that the kernel makes, read while it runs.
+each: of a capture, or a `LiveReport` of a trace. Of a trace that counts, `Trace.counts` gives a
+`Count` for each function. `count`, `latency` and `stacks` return a `LiveTable` that the kernel
+makes, read while it runs.
 
 The values of arguments and results are ``int``, ``float``, ``bool``, None, or one of `Address`,
 `Char`, `Constant`, `Symbol`, `Text`, `Fields`, `Elements`, `Variant`, `Referent`, `Unreadable`.
@@ -30,7 +31,7 @@ TYPE_CHECKING = False  # as type checkers read it
 if TYPE_CHECKING:
     from typing import Any
 
-    from lbtrace.answers.report import Rows, report
+    from lbtrace.answers.report import Rows
     from lbtrace.answers.row import Row
     from lbtrace.api import trace
     from lbtrace.calls.iterator import Calls
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         TargetError,
         UsageError,
     )
+    from lbtrace.live_report import LiveReport
     from lbtrace.live_table import LiveTable, count, latency, stacks
     from lbtrace.live_trace import Trace
     from lbtrace.model import (
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
         Variant,
     )
     from lbtrace.own_process import OwnTrace, trace_this_process
+    from lbtrace.reports import report
     from lbtrace.session.options import Options
     from lbtrace.tables import Count
 
@@ -94,6 +97,7 @@ __all__ = [
     "Fields",
     "KernelError",
     "LbtraceError",
+    "LiveReport",
     "LiveTable",
     "Losses",
     "NoMatchError",
@@ -129,12 +133,14 @@ _MODULES = {
     **dict.fromkeys(("Capture", "read_capture"), "capture"),
     **dict.fromkeys(("to_arrow", "to_pandas"), "calls.table"),
     **dict.fromkeys(("OwnTrace", "trace_this_process"), "own_process"),
-    **dict.fromkeys(("Rows", "report"), "answers.report"),
     **dict.fromkeys(("LiveTable", "count", "latency", "stacks"), "live_table"),
     "Calls": "calls.iterator",
     "Count": "tables",
     "Options": "session.options",
+    "LiveReport": "live_report",
     "Row": "answers.row",
+    "Rows": "answers.report",
+    "report": "reports",
 }
 """Where a name is that is no error, and not in ``lbtrace.model``."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from threading import Lock, Thread
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lbtrace.api import trace
 from lbtrace.errors import DependencyError, UsageError
@@ -18,6 +18,8 @@ from lbtrace.validation import check_number, check_text
 
 if TYPE_CHECKING:
     import pandas
+
+_Table = TypeVar("_Table", bound="LiveTable")
 
 SHOWN = 20
 """Rows that are shown of a table that is printed."""
@@ -122,7 +124,7 @@ class LiveTable:
         self._last = Aggregates(0)
         self._error: BaseException | None = None
 
-    def __enter__(self) -> LiveTable:
+    def __enter__(self: _Table) -> _Table:
         self.trace.__enter__()
         self._thread.start()
         return self
@@ -140,7 +142,7 @@ class LiveTable:
         if self._error is not None and error is None:
             raise self._error
 
-    def wait(self) -> LiveTable:
+    def wait(self: _Table) -> _Table:
         """Wait for the end of the command or process, or of the duration, and return this. Outside
         of ``with`` it runs meanwhile. Raises what entering a `Trace` and stepping raise."""
         if not self._thread.ident:
@@ -156,8 +158,7 @@ class LiveTable:
     @property
     def rows(self) -> list[Any]:
         """The rows of now, or the last ones. Raises `UsageError` before it runs."""
-        if not self._thread.ident:
-            raise UsageError("the table is empty", "write: with lbtrace.count(...), or wait()")
+        self._check_running("count")
         with self._reading:
             last = self.trace.aggregated() if self._thread.is_alive() else self._last
         (_, _, rows), *_ = aggregated(self.trace.plan, last)
@@ -187,21 +188,33 @@ class LiveTable:
 
     def __repr__(self) -> str:
         if not self._thread.ident:
-            return f"<lbtrace.LiveTable: {self.trace!r}>"
-        (_, table, _), *_ = aggregated(self.trace.plan, Aggregates(0))
+            return f"<lbtrace.{type(self).__name__}: {self.trace!r}>"
         rows = self.rows
         more = [f"and {len(rows) - SHOWN:,} more"] if len(rows) > SHOWN else []
-        return "\n".join([*lines(table, rows[:SHOWN]), *more])
+        return "\n".join([*self._lines(rows[:SHOWN]), *more])
 
     def _repr_html_(self) -> str:
         from html import escape
 
         return f"<pre>{escape(repr(self))}</pre>"
 
+    def _check_running(self, made_by: str) -> None:
+        if not self._thread.ident:
+            how = f"write: with lbtrace.{made_by}(...), or wait()"
+            raise UsageError("the table is empty", how)
+
+    def _lines(self, rows: list[Any]) -> list[str]:
+        (_, table, _), *_ = aggregated(self.trace.plan, Aggregates(0))
+        return [*lines(table, rows)]
+
+    def _take(self) -> None:
+        """Take what the trace brings, to its end."""
+        for batch in self.trace.batches():
+            if isinstance(batch, Aggregates):
+                self._last = batch
+
     def _run(self) -> None:
         try:
-            for batch in self.trace.batches():
-                if isinstance(batch, Aggregates):
-                    self._last = batch
+            self._take()
         except BaseException as error:
             self._error = error

@@ -34,7 +34,8 @@ class Trace:
     ) -> None:
         self._session = session
         self._slow = slow
-        self._max_depth = max_depth
+        self.max_depth = max_depth
+        """Calls so deep are not shown, if it is not None."""
         self._calls: LiveCalls | None = None
         self._notes: list[str] = []
         self._entered = self._left = False
@@ -107,7 +108,7 @@ class Trace:
 
     def _live_calls(self) -> LiveCalls:
         if self._calls is None:
-            self._calls = LiveCalls(self, self._max_depth)
+            self._calls = LiveCalls(self, self.max_depth)
         return self._calls
 
     def counts(self) -> list[Count]:
@@ -184,6 +185,10 @@ class Trace:
                 return
             yield batch
 
+    def shown_batches(self) -> Iterator[Batch | Aggregates | Addition]:
+        """The same without calls that are not slow, if that was asked for."""
+        return self._slow.filter(self.batches(), live=True) if self._slow else self.batches()
+
     def _note_returns(self, matcher: CallMatcher) -> None:
         self._return_depth = matcher.return_depth
 
@@ -199,10 +204,7 @@ class LiveCalls(Calls):
     ``async with``. Each call is yielded when it has ended."""
 
     def __init__(self, trace: Trace, max_depth: int | None) -> None:
-        batches = trace.batches()
-        if trace._slow:
-            batches = trace._slow.filter(batches, live=True)
-        super().__init__(trace.plan, batches, max_depth, trace._note_returns)
+        super().__init__(trace.plan, trace.shown_batches(), max_depth, trace._note_returns)
         self._trace = trace
 
     def __aiter__(self) -> LiveCalls:

@@ -87,6 +87,10 @@ class Profile(Visitor):
     def fast_batch(self, fast_batch: FastBatch) -> None:
         _check(lib.lbt_profile_batch(self._native, fast_batch.native))
 
+    def restart(self) -> None:
+        """Forget what ended calls took. Open ones will count whole when they end."""
+        lib.lbt_profile_restart(self._native)
+
     @property
     def unkept(self) -> int:
         """Calls and points that are in no row, because there are more than `MOST_ROWS`."""
@@ -112,7 +116,8 @@ class Profile(Visitor):
             elif self.by == "argument":
                 key = values.get(node.context, "" if not node.context else "…")
             made.append(_row(node, name, binary, key, path))
-        return [row for row in made if row.calls or row.path]
+        below = {row.path[:n] for row in made if row.calls for n in range(1, len(row.path) + 1)}
+        return [row for row in made if row.calls or row.path in below]
 
     def _describe(self, call: Call) -> Any:
         described = self._call

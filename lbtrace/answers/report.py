@@ -1,4 +1,4 @@
-"""Reports for programs."""
+"""Sums up captures."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from lbtrace.answers.row import Row, in_order
 from lbtrace.calls.fast_path import FastMatcher
 from lbtrace.calls.iterator import check_sends
 from lbtrace.capture import read_capture
-from lbtrace.errors import DependencyError
-from lbtrace.model import Aggregates, Losses
+from lbtrace.errors import DependencyError, UsageError
+from lbtrace.model import Aggregates, Losses, Plan
 from lbtrace.validation import check_choice
 
 if TYPE_CHECKING:
@@ -46,21 +46,37 @@ class Rows(list[Row]):
         return pandas.DataFrame(rows, columns=[*Row.__struct_fields__])
 
 
-def report(path: str | PathLike[str], *, by: str = "function") -> Rows:
-    """Sum up the calls of the capture at ``path``: a `Row` for each function, or with ``by`` for
-    each ``"thread"``, ``"caller"``, ``"path"`` or ``"arg:NAME"`` as well.
+def check_argument(plan: Plan, name: str) -> str:
+    """Return the name of an argument. Raises `UsageError` where no function has such a one."""
+    known = {each.name for function in plan.functions for each in function.parameters}
+    if name not in known:
+        some = ", ".join(sorted(known)[:10]) or "there are none"
+        raise UsageError(f"no argument is called {name}", f"arguments of this trace: {some}")
+    return name
 
-    Raises `CaptureError` where the file cannot be read, `UsageError` where ``by`` is something
-    else, or the trace sends no calls. Needs no privileges.
-    """
+
+def check_key(plan: Plan, by: str) -> tuple[By, str]:
+    """Return what ``thread``, ``arg:NAME`` and the like mean, and the name. Raises `UsageError`."""
     kind, _, argument = by.partition(":") if isinstance(by, str) else ("", "", "")
-    key: By
     if kind == "arg" and argument:
-        key = "argument"
-    else:
-        key = check_choice("by", by, (*(name for name in NUMBERS if name != "argument"),))
+        return "argument", check_argument(plan, argument)
+    return check_choice("by", by, (*(name for name in NUMBERS if name != "argument"),)), ""
+
+
+def rows_of(profile: Profile, losses: Losses, return_depth: int, *, complete: bool) -> Rows:
+    """Return the rows of a profile, with what is said about them."""
+    rows = Rows(in_order(profile.rows(), "total"))
+    return_depth = max(losses.return_depth, return_depth)
+    rows.losses = msgspec.structs.replace(losses, return_depth=return_depth)
+    rows.unkept, rows.complete = profile.unkept, complete
+    return rows
+
+
+def sum_up(path: str | PathLike[str], by: str = "function") -> Rows:
+    """Sum up the calls of a capture. Raises `CaptureError`, `UsageError`."""
     with read_capture(fspath(path)) as capture:
         check_sends(capture.plan)
+        key, argument = check_key(capture.plan, by)
         profile = Profile(capture.plan, key, argument)
         depth = max(capture.plan.shown_depth, 0) or None
         matcher = FastMatcher(capture.plan, profile, max_depth=depth)
@@ -71,8 +87,4 @@ def report(path: str | PathLike[str], *, by: str = "function") -> Rows:
                 matcher.finish()  # what was missed may hold the ends of all calls
             matcher.feed(batch)
         matcher.finish()
-        rows = Rows(in_order(profile.rows(), "total"))
-        lost = max(capture.losses.return_depth, matcher.return_depth)
-        rows.losses = msgspec.structs.replace(capture.losses, return_depth=lost)
-        rows.unkept, rows.complete = profile.unkept, capture.complete
-    return rows
+        return rows_of(profile, capture.losses, matcher.return_depth, complete=capture.complete)

@@ -62,11 +62,10 @@ def in_order(rows: Sequence[Row], sort: str) -> list[Row]:
     return sorted(rows, key=rank)
 
 
-def as_tree(rows: Sequence[Row], top: int | None) -> list[Row]:
-    """Return ordered rows with paths as a tree: each before those below it. Of the first ``top``
-    all that are around them are among the result."""
-    shown = [*rows[:top]]
-    wanted = {row.path[:depth] for row in shown for depth in range(1, len(row.path) + 1)}
+def as_tree(rows: Sequence[Row], chosen: Sequence[Row]) -> list[Row]:
+    """Return ordered rows with paths as a tree, each before those below it: those that are
+    ``chosen`` and all that are around them."""
+    wanted = {row.path[:depth] for row in chosen for depth in range(1, len(row.path) + 1)}
     below: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         if row.path in wanted:

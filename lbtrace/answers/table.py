@@ -11,7 +11,7 @@ from lbtrace.answers.profile import MOST_ROWS, By
 from lbtrace.answers.row import Row
 from lbtrace.model import Summary
 from lbtrace.tables.view import PLAIN, View, mark
-from lbtrace.text import clean, duration, to_json
+from lbtrace.text import clean, duration
 
 HEADING = ("TOTAL", "SELF", "AVG", "P99", "MAX", "CALLS")
 
@@ -64,11 +64,9 @@ def align(lines: Sequence[Sequence[str]], numbers: int) -> str:
     return "".join(made)
 
 
-def write_json(rows: Sequence[Row], by: By, summary: Summary, unkept: int) -> str:
-    """Return a JSON object."""
-    made = {
-        "by": by,
-        "rows": [msgspec.structs.asdict(row) for row in rows],
+def of_trace(summary: Summary, unkept: int) -> dict[str, Any]:
+    """Return what a JSON object says of the whole trace."""
+    return {
         "calls": summary.calls,
         "unkept": unkept,
         "lost": msgspec.structs.asdict(summary.losses),
@@ -76,7 +74,6 @@ def write_json(rows: Sequence[Row], by: By, summary: Summary, unkept: int) -> st
         **({"damaged": True} if summary.damaged else {}),
         **({} if summary.losses_known else {"lost_known": False}),
     }
-    return to_json(made) + "\n"
 
 
 def write_csv(fields: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -104,10 +101,10 @@ def _quoted(cell: object) -> str:
     return "" if cell is None else str(cell)
 
 
-def describe_gaps(rows: Sequence[Row], unkept: int, summary: Summary) -> list[str]:
+def describe_gaps(unended: int, unkept: int, summary: Summary) -> list[str]:
     """What the numbers lack, a line each."""
     lines = []
-    if unended := sum(row.unended for row in rows):
+    if unended:
         calls = "1 call" if unended == 1 else f"{unended:,} calls"
         lines.append(f"{calls} without an end: in CALLS, not in the times")
     if unkept:

@@ -99,6 +99,7 @@ def read(source: Any, *, shared: bool) -> Iterator[Aggregated]:
             for layout, cells in ((key, keys), (value, values))
         )
         for (probe, pid, rest), numbers in zip(*found, strict=True):
-            yield probe, pid, rest, [numbers[at : at + words] for at in starts]
+            of_cpus = [numbers] if shared else [numbers[at : at + words] for at in starts]
+            yield probe, pid, rest, of_cpus
         places.reverse()
         before = places[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from lbtrace.commands import answers
-from lbtrace.commands.options import nanoseconds, nonempty
+from lbtrace.commands.options import nonempty, slow
 from lbtrace.errors import UsageError
 
 MEANT = "{options} -- {program}"
@@ -33,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     values.add_argument(
         "--slow",
         metavar="TIME",
-        type=nanoseconds,
+        type=slow,
         dest="bound",
         help="only calls that took longer: 5ms",
     )
@@ -56,5 +56,12 @@ def run(args: argparse.Namespace) -> int:
     if args.bound is not None:
         from lbtrace.session.request import slower  # imported here: wrong options need no more
 
-        args.where = slower(args.where or "", args.bound)
+        if args.bound.pattern:
+            raise UsageError(
+                f"--slow {args.bound.pattern}=… is about what is below slow calls, too, which is"
+                " not known when the kernel counts",
+                f"write: lbtrace report --slow {args.bound}, or --func {args.bound.pattern} and"
+                " --slow without it",
+            )
+        args.where = slower(args.where or "", args.bound.time)
     return answers.run(args, "histogram", args.hist or "duration", "hist")

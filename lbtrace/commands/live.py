@@ -228,11 +228,11 @@ def _trace(
     sink = make_sink(chosen.load(), stream, session.plan, args, **shown)
     progress = Progress(bool(args.output))
     renewal: Renewal | None = None
-    if sink.renews or args.action != "send":
+    if sink.renews or args.action != "send" or vars(args).get("interval"):
         from lbtrace.commands.renewing import Renewal  # imported here: most show calls
 
         renewal = Renewal(sink, stream, args, partial(_end, session))
-        session.restless = renewal.in_place
+        session.restless = renewal.looks
     regular = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
 
     def after(matcher: CallMatcher, batch: Batch) -> None:
@@ -247,7 +247,7 @@ def _trace(
 
     def account() -> tuple[Losses, bool]:
         if renewal:
-            renewal.clear()  # the last table takes its place
+            renewal.finish()  # the last table takes its place
         return session.losses(), False
 
     with progress, renewal or nullcontext():

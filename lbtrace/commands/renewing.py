@@ -19,7 +19,6 @@ from lbtrace.commands.streams import owns_line
 from lbtrace.model import Aggregates
 from lbtrace.sinks.base import Sink
 from lbtrace.sinks.live import Live
-from lbtrace.sinks.tables import Rows
 from lbtrace.text import clean
 
 KEYS = "< > sort   r reverse   / filter   p pause   q quit"
@@ -36,20 +35,21 @@ class Renewal:
         self, sink: Sink, stream: IO[Any], args: Namespace, stop: Callable[[], None]
     ) -> None:
         interval = getattr(args, "interval", None)
-        self._sink = sink
         self._stream = stream
         self._stop = stop
         # What a command prints would stand amid the table.
-        renews = isinstance(sink, Live) and sink.renews and (interval or not args.command)
-        self.in_place = bool(renews) and owns_line(stream)
-        self._by_interval = bool(interval) and not self.in_place and isinstance(sink, Rows)
-        self._live = sink if self.in_place and isinstance(sink, Live) else None
+        renews = sink.renews and (interval or not args.command) and owns_line(stream)
+        live = sink if isinstance(sink, Live) else None
+        self._live = live if renews else None
+        self._timed = None if self._live or not interval else live
         self._screen = Screen(stream)
         self._interval = interval or 1.0
         self._by_calls = args.action == "send"
-        self._due = 0.0
+        self._due = time.monotonic() + self._interval if self._timed else 0.0
+        self.looks = bool(self._live or (self._timed and self._by_calls))
+        """Whether it is to be asked to `look` where nothing happens, too."""
         self._keyboard: Keyboard | None = None
-        if self.in_place and not args.command and owns_line(sys.stdin):
+        if self._live and not args.command and owns_line(sys.stdin):
             self._keyboard = Keyboard(sys.stdin)
         self._latest: Aggregates | None = None
         self._paused = False
@@ -67,9 +67,9 @@ class Renewal:
 
     def __call__(self, aggregates: Aggregates) -> None:
         """Show what has been aggregated so far."""
-        if self._by_interval and isinstance(self._sink, Rows):
+        if self._timed:
             now = datetime.now().astimezone().isoformat(timespec="milliseconds")
-            self._sink.interval(aggregates, now)
+            self._timed.interval(aggregates, now)
             self._stream.flush()
         elif self._live:
             self._latest = aggregates
@@ -79,11 +79,16 @@ class Renewal:
         """Do what the keys ask for that were pressed, and what is due. To be called often."""
         for key in self._keyboard.pressed() if self._keyboard else ():
             self._take(key)
-        if self._by_calls and time.monotonic() >= self._due:
+        if self._by_calls and (now := time.monotonic()) >= self._due:
+            if self._timed:
+                self(Aggregates(0))
+                self._due = max(self._due + self._interval, now)
             self._renew()
 
-    def clear(self) -> None:
-        """Take the table away, where another one is to stand."""
+    def finish(self) -> None:
+        """Write the last interval, or take the table away where another one is to stand."""
+        if self._timed and self._by_calls:
+            self(Aggregates(0))
         if self._live and owns_line(self._stream):
             self._screen.clear()
 

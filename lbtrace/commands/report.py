@@ -8,8 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lbtrace.commands import answers, attach
-from lbtrace.commands.options import nonempty
-from lbtrace.commands.streams import say
+from lbtrace.commands.options import nonempty, slow
 from lbtrace.errors import CaptureError, UsageError
 from lbtrace.sinks import REPORTS, format_for
 
@@ -32,16 +31,18 @@ EPILOG = """\
 examples:
   lbtrace report --func 'parse_*' -- ./prog     of a command, when it has ended
   lbtrace report --pid 4711 --func 'parse_*'    of a running process, renewed until Ctrl-C
+  lbtrace report --pid 4711 --func 'parse_*' --interval 1s | tee log   each second by itself
   lbtrace report run.lbt                        of what attach -o run.lbt has recorded
   lbtrace report run.lbt --by path --top 20     the call graph, as far as 20 rows go
   lbtrace report run.lbt --callers malloc       who calls it
+  lbtrace report run.lbt --slow 'handle_*=5ms' --by path   where slow calls spend their time
   lbtrace report run.lbt --by arg:size          a row for each value of an argument
   lbtrace report old.lbt --diff new.lbt         what has changed, the largest change first
 """
 
 ABOUT_BOTH = {
     *("capture", "key", "callers", "callees", "sort", "top", "format"),
-    *("output", "force", "quiet", "strict"),
+    *("output", "force", "quiet", "strict", "slow"),
 }
 """What a report of a trace and one of a capture take, as argparse calls it."""
 
@@ -74,6 +75,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     rows.add_argument(
         "--sort", choices=SORTS, default="total", help="the column to sort by (default: total)"
     )
+    rows.add_argument(
+        "--slow",
+        metavar="TIME",
+        type=slow,
+        help="of calls that took longer, all below them and around them: 5ms; PATTERN=5ms: of these"
+        " functions",
+    )
     captures = parser.add_argument_group("captures")
     captures.add_argument(
         "--diff", metavar="OTHER", type=nonempty, help="what changed from CAPTURE to this capture"
@@ -83,7 +91,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     answers.arguments(parser, REPORTS, keyed=False)
     parser.usage = USAGE
-    parser.set_defaults(strings=64)
+    parser.set_defaults(strings=64, slow=None)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -129,8 +137,6 @@ def _of_trace(args: argparse.Namespace) -> int:
             "neither a capture is named nor what to trace",
             f"write: lbtrace report CAPTURE, or {attach.FIRST.replace('attach', 'report')}",
         )
-    if args.interval and not args.quiet and (args.output or not os.isatty(1)):
-        say(["--interval renews a report on a terminal; this one is written at the end"])
     by_argument = (args.key or "").startswith("arg:")
     is_capture = format_for(args.format, args.output, formats=REPORTS).is_capture
     args.action, args.args = "send", None if by_argument or is_capture else 0

@@ -10,11 +10,20 @@ from typing import BinaryIO, cast
 
 from lbtrace.answers.diff import compare, flat, write_changes, write_changes_json
 from lbtrace.answers.profile import By
+from lbtrace.answers.report import check_argument
 from lbtrace.answers.row import Row
 from lbtrace.answers.table import write_columns, write_csv
 from lbtrace.capture import Capture, read_capture
 from lbtrace.commands.destination import Destination
-from lbtrace.commands.exporting import CALLED, drive, export_to, named, tell_notes, tell_summary
+from lbtrace.commands.exporting import (
+    CALLED,
+    drive,
+    export_to,
+    named,
+    slow_calls,
+    tell_notes,
+    tell_summary,
+)
 from lbtrace.commands.output import open_output
 from lbtrace.commands.progress import Progress
 from lbtrace.commands.streams import say
@@ -43,8 +52,10 @@ def run(args: argparse.Namespace) -> int:
         _check_calls(capture)
         make = partial(kind, settings=settings(capture.plan, args))
         tell_notes(capture, args)
-        summary = export_to(capture, make, args, binary=kind.binary)
-    return tell_summary(capture, summary, args)
+        slow = slow_calls(capture.plan, args.slow) if args.slow else None
+        batches = slow.filter(capture.batches()) if slow else None
+        summary = export_to(capture, make, args, binary=kind.binary, batches=batches)
+    return tell_summary(capture, summary, args, slow.describe() if slow else [])
 
 
 def _check_calls(capture: Capture) -> None:
@@ -70,21 +81,28 @@ def _compare(args: argparse.Namespace, form: str, destination: Destination) -> i
         sinks = [_profiled(capture, args) for capture in captures]
         for capture, sink in zip(captures, sinks, strict=True):
             tell_notes(capture, args)
+            slow = slow_calls(capture.plan, args.slow) if args.slow else None
+            batches = slow.filter(capture.batches()) if slow else None
             with Progress(not destination.is_stdout) as progress:
-                summary = drive(capture, sink, progress)
+                summary = drive(capture, sink, progress, batches=batches)
             if not args.quiet:
                 say([f"{capture.path}:"])
-            status = max(status, tell_summary(capture, summary, args))
+            left_out = slow.describe() if slow else []
+            status = max(status, tell_summary(capture, summary, args, left_out))
             found.append(sink.rows())
             lost.append(summary.losses)
-    changes = compare(*found)[: args.top]
+    every = compare(*found)
+    changes = every[: args.top]
     with open_output(destination, binary=form == "parquet") as stream:
         if form == "parquet":
             write_columns(cast(BinaryIO, stream), *flat(changes))
         elif form == "json":
             stream.write(write_changes_json(changes, lost))
         else:
-            stream.write(write_csv(*flat(changes)) if form == "csv" else write_changes(changes))
+            left = len(every) - len(changes)
+            more = f"and {left:,} more\n" if left else ""
+            text = write_changes(changes) + more
+            stream.write(write_csv(*flat(changes)) if form == "csv" else text)
     return status
 
 
@@ -116,12 +134,3 @@ def settings(plan: Plan, args: argparse.Namespace, hint: str = CALLED) -> Settin
             )
         by = KEYS[args.key]
     return Settings(by, argument, args.sort, args.top, callers, callees)
-
-
-def check_argument(plan: Plan, name: str) -> str:
-    """Return the name of an argument. Raises `UsageError` where no function has such a one."""
-    known = {each.name for function in plan.functions for each in function.parameters}
-    if name not in known:
-        some = ", ".join(sorted(known)[:10]) or "there are none"
-        raise UsageError(f"no argument is called {name}", f"arguments of this trace: {some}")
-    return name

@@ -71,11 +71,11 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             "--off-cpu adds up stretches, and --each shows calls", "leave one of them out"
         )
-    if args.each and (args.sum or args.top):
-        raise UsageError(
-            f"--each adds up nothing, as {'--sum' if args.sum else '--top'} asks for",
-            "leave one of them out",
-        )
+    for name in ("sum", "top", "interval"):
+        if args.each and vars(args)[name]:
+            raise UsageError(
+                f"--each adds up nothing, as --{name} asks for", "leave one of them out"
+            )
     if args.each:
         args.action, args.args, args.stack, args.cpu = "send", 0, CALLERS, True
         args.formats = EACH

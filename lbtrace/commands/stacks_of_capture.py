@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
                 f" lbtrace report {args.capture} --by path",
             )
         if args.sum and args.sum not in ("retval", "duration"):
-            from lbtrace.commands.reporting import check_argument
+            from lbtrace.answers.report import check_argument
 
             check_argument(plan, args.sum)
         options = {"value": args.sum} if args.sum else {}

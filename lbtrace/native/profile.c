@@ -47,6 +47,12 @@ void lbt_profile_free(struct lbt_profile *profile)
 	free(profile);
 }
 
+void lbt_profile_restart(struct lbt_profile *profile)
+{
+	for (size_t i = 1; i < profile->node_count; i++)
+		lbt_profile_clear(&profile->nodes[i]);
+}
+
 int lbt_profile_learn(struct lbt_profile *profile, const uint32_t *functions, size_t count)
 {
 	uint32_t *copy = malloc(count * sizeof(*copy) + 1);

@@ -47,6 +47,9 @@ struct lbt_profile_call {
 struct lbt_profile *lbt_profile_new(int by, size_t most_nodes);
 void lbt_profile_free(struct lbt_profile *profile);
 
+/* Forgets what calls took that have ended; those that are open stay so. What has no room is kept. */
+void lbt_profile_restart(struct lbt_profile *profile);
+
 /* The functions of the probes by number. All that follow return 0, or -ENOMEM. */
 int lbt_profile_learn(struct lbt_profile *profile, const uint32_t *functions, size_t count);
 

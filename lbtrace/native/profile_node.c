@@ -78,6 +78,23 @@ int lbt_profile_add(struct lbt_profile_node *node, int64_t duration, uint64_t ca
 	return 0;
 }
 
+void lbt_profile_clear(struct lbt_profile_node *node)
+{
+	const struct lbt_profile_node cleared = {
+		.context = node->context,
+		.function = node->function,
+		.buckets = node->buckets,
+		.first = node->first,
+		.count = node->count,
+	};
+
+	if (!node->calls)
+		return;
+	*node = cleared;
+	if (node->buckets)
+		memset(node->buckets, 0, node->count * sizeof(*node->buckets));
+}
+
 uint64_t lbt_profile_quantile(const struct lbt_profile_node *node, double part)
 {
 	uint64_t rank = part * node->timed, passed = 0, found = node->most;

@@ -26,6 +26,9 @@ struct lbt_profile_node {
 /* Adds a call, ``inside`` of another one of the node or not. Returns 0, or -ENOMEM. */
 int lbt_profile_add(struct lbt_profile_node *node, int64_t duration, uint64_t callees, int inside);
 
+/* Forgets all calls. */
+void lbt_profile_clear(struct lbt_profile_node *node);
+
 /* The duration that a part of the calls does not exceed, within 1.6 %. */
 uint64_t lbt_profile_quantile(const struct lbt_profile_node *node, double part);
 

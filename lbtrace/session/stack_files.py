@@ -17,6 +17,7 @@ from lbtrace.elf.loaded_files import closure
 from lbtrace.errors import BinaryError, TargetError
 from lbtrace.model import Plan
 from lbtrace.session.mapped_before import MappedBefore
+from lbtrace.session.private_libraries import closure_beside
 from lbtrace.system.file import File
 from lbtrace.targets.frame_names import FrameNames
 from lbtrace.targets.mapped_files import DELETED, Mapped, mapped_files
@@ -62,7 +63,8 @@ class StackFiles:
             self._expect(closure(path, os.environ).paths)
         self._before = MappedBefore(command) if command and tables else None
         if self._before:
-            self._expect(takewhile(self._patience(), self._before.load()))
+            paths = self._before.load() or closure_beside(command, os.environ)
+            self._expect(takewhile(self._patience(), paths))
 
     def fileno(self) -> int:
         """Readable as soon as some process of the machine has mapped code."""

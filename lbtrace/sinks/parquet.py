@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Any
 
 from lbtrace.answers.row import Row
 from lbtrace.answers.table import write_columns
 from lbtrace.calls.table import find_arrow, write_parquet
 from lbtrace.model import Aggregates, Summary
-from lbtrace.sinks.report import Report
+from lbtrace.sinks.report import CsvReport, of_fields
 from lbtrace.sinks.stacks import StackRows
 from lbtrace.sinks.tables import Rows
 from lbtrace.tables.table import flat, written
@@ -50,17 +49,25 @@ class ParquetTable(Rows):
         write_parquet(self._stream, self._columns)
 
 
-class ParquetReport(Report):
+class ParquetReport(CsvReport):
     """The columns of a CSV file of a report, with types."""
 
     name = "parquet"
     binary = True
-    renews = False
 
-    def write(self, rows: list[Row], summary: Summary) -> None:
+    def begin(self) -> None:
+        """There is nothing yet."""
+        self._fields: tuple[str, ...] = Row.__struct_fields__
+        self._values = list[tuple[Any, ...]]()
+
+    def write(self, rows: list[Row], time: str, summary: Summary | None) -> None:
+        """Hold the rows."""
+        self._fields, values = of_fields(rows, time)
+        self._values += values
+
+    def close(self, summary: Summary) -> None:
         """Write the file."""
-        fields = Row.__struct_fields__
-        write_columns(self._stream, fields, map(attrgetter(*fields), rows))
+        write_columns(self._stream, self._fields, self._values)
 
 
 class StackParquet(StackRows, ParquetTable):

@@ -145,8 +145,11 @@ class CsvTable(Rows):
             if not self._headed and (rows or not time):
                 writer.writerow([*(["time"] if time else []), *names])
                 self._headed = bool(time)
-            writer.writerows([*first, *map(_field, row)] for row in values)
+            writer.writerows(
+                [*first, *[written(v) if isinstance(v, _PARTS) else v for v in row]]
+                for row in values
+            )
 
 
-def _field(value: Any) -> Any:
-    return written(value) if isinstance(value, bool | dict | list) else value
+_PARTS = (bool, dict, list)
+"""Types of values that are written as text is."""

@@ -42,8 +42,8 @@ def merge_aggregated(
         merge = find_table(action).merge
         for probe, pid, key, cpus in aggregated(action):
             if len(cpus) == 1:  # shared
-                count, *words = cpus[0]
-                rows.append(Aggregate(probe, pid, count, (*words,), key))
+                words = cpus[0]
+                rows.append(Aggregate(probe, pid, words[0], tuple(words[1:]), key))
                 continue
             count = sum([words[0] for words in cpus])
             rest = merge([words[1:] for words in cpus]) if len(cpus[0]) > 1 else ()

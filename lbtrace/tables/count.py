@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from lbtrace.model import Aggregate, Plan
+from lbtrace.model import Aggregate, Grouping, Plan
 from lbtrace.tables.keys import OfKey, by_key, in_order
 from lbtrace.tables.table import WORD, Table, to_signed, written
 from lbtrace.text import clean, duration
@@ -51,14 +51,19 @@ def count_calls(plan: Plan, aggregated: Sequence[Aggregate]) -> Sequence[Count]:
     """Return a row for each function and process that called it, or each key, most often called
     first."""
 
+    columns = [(f"{c.how}({c.name})", c.how, c.measure) for c in plan.columns]
+    measures = 1 + max((column.measure for column in plan.columns), default=-1)
+    unsigned = [_unsigned(probe.grouping, measures) for probe in plan.probes]
+
     def row(each: OfKey) -> Count:
-        of, count = (each.name, each.binary, each.pid), each.count
-        if not plan.columns:
-            return Count(*of, count, each.by)
-        measured = _measured(plan, each.rows)
-        values = {f"{c.how}({c.name})": measured[c.measure].value(c.how) for c in plan.columns}
-        unread = max((count - measure.read for measure in measured), default=0)
-        return Count(*of, count, each.by, values, unread)
+        name, binary = (each.name, each.binary) if each.function >= 0 else ("", "")
+        count = each.count
+        if not columns:
+            return Count(name, binary, each.pid, count, each.by)
+        measured = _measured(each.rows, unsigned)
+        values = {shown: measured[measure].value(how) for shown, how, measure in columns}
+        unread = max([count - measure.read for measure in measured])
+        return Count(name, binary, each.pid, count, each.by, values, unread)
 
     return in_order(by_key(plan, aggregated), attrgetter("count"), row)
 
@@ -79,26 +84,20 @@ def subtract(later: Sequence[int], earlier: Sequence[int]) -> tuple[int, ...]:
     )
 
 
-class _Measured(Struct):
-    """What several probes have measured of a value."""
+class _Measured(Struct, gc=False):
+    """What several probes have measured of a value; the least and the most where it was read."""
 
     read: int = 0
     total: int = 0
-    least: int | None = None
-    most: int | None = None
+    least: int = 0
+    most: int = 0
 
-    def add(self, words: Sequence[int], *, unsigned: bool) -> None:
-        """Add what a probe has measured."""
-        read, low, high, complement, turned = words
-        if not read:
-            return
-        least, most = complement ^ WORD, turned
-        if not unsigned:
-            least, most = (to_signed(word ^ 1 << 63) for word in (least, most))
-        self.read += read
-        self.total += (to_signed(high) << 32) + low
-        self.least = least if self.least is None else min(self.least, least)
-        self.most = most if self.most is None else max(self.most, most)
+    def joined(self, other: _Measured) -> _Measured:
+        """Return what both have measured."""
+        if not (self.read and other.read):
+            return self if self.read else other
+        least, most = min(self.least, other.least), max(self.most, other.most)
+        return _Measured(self.read + other.read, self.total + other.total, least, most)
 
     def value(self, how: str) -> int | float | None:
         """Return what is shown of it."""
@@ -109,18 +108,32 @@ class _Measured(Struct):
         return {"sum": self.total, "min": self.least, "max": self.most}[how]
 
 
-def _measured(plan: Plan, rows: Sequence[Aggregate]) -> list[_Measured]:
+def _unsigned(grouping: Grouping | None, measures: int) -> tuple[bool, ...]:
+    """Which of so many measured values have no sign."""
+    known = grouping.unsigned if grouping else ()
+    return (*known, *(False,) * measures)[:measures]
+
+
+def _measured(rows: Sequence[Aggregate], unsigned: Sequence[Sequence[bool]]) -> list[_Measured]:
     """What was measured of each value. Probes of different functions take values of different
-    types."""
-    made = [_Measured() for _ in range(1 + max(column.measure for column in plan.columns))]
+    types: ``unsigned`` has which have no sign, by probe."""
+    found = list[_Measured]()
     for row in rows:
-        grouping = plan.probes[row.probe].grouping
-        unsigned = grouping.unsigned if grouping else ()
-        for place, measure in enumerate(made):
-            words = row.words[MEASURE * place : MEASURE * (place + 1)]
-            if len(words) == MEASURE:
-                measure.add(words, unsigned=place < len(unsigned) and unsigned[place])
-    return made
+        made = [_of_probe(row.words, n, plain) for n, plain in enumerate(unsigned[row.probe])]
+        found = [*map(_Measured.joined, found, made)] if found else made
+    return found
+
+
+def _of_probe(words: Sequence[int], number: int, unsigned: bool) -> _Measured:
+    """What a probe has measured of a value; nothing in a damaged capture."""
+    words = words[MEASURE * number : MEASURE * (number + 1)]
+    if len(words) < MEASURE or not words[0]:
+        return _Measured()
+    read, low, high, complement, most = words
+    least = complement ^ WORD
+    if not unsigned:  # kept with the sign turned
+        least, most = least - (1 << 63), most - (1 << 63)
+    return _Measured(read, (to_signed(high) << 32) + low, least, most)
 
 
 def _cells(row: Count) -> tuple[str, ...]:

@@ -87,6 +87,8 @@ def bounds(bucket: int) -> tuple[int, int]:
 def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> Sequence[Histogram]:
     """Return a row for each function and process, the largest total first."""
 
+    timed = [probe.aggregates == SLOT_DURATION for probe in plan.probes]
+
     def row(key: OfKey) -> Histogram:
         counts: dict[int, int] = {}
         sums: dict[int, int] = {}
@@ -96,21 +98,19 @@ def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> Sequence[Histogra
             sums[bucket] = sums.get(bucket, 0) + total
         inner = [row.words[1] for row in key.rows if len(row.words) > 1]
         unread = counts.pop(NO_BUCKET, 0)
-        totals = {bucket: sums[bucket] for bucket in sorted(counts)}
-        slots = {plan.probes[row.probe].aggregates for row in key.rows}
-        ranked = {name: _ranked(counts, totals, part) for name, part in PARTS.items()}
+        whole = sum([sums[bucket] for bucket in counts])
         return Histogram(
             name=key.name,
             binary=key.binary,
             pid=key.pid,
             count=sum(counts.values()),
-            unit="ns" if slots == {SLOT_DURATION} else "",
-            total=sum(totals.values()),
+            unit="ns" if all(timed[row.probe] for row in key.rows) else "",
+            total=whole,
             unread=unread,
-            self_time=max(0, sum(totals.values()) - sum(inner)) if inner else None,
+            self_time=max(0, whole - sum(inner)) if inner else None,
             bars=tuple(_bars(counts)),
             by=key.by,
-            **ranked,
+            **_ranked(counts, sums),
         )
 
     return in_order(by_key(plan, aggregated), _total, row)
@@ -132,14 +132,22 @@ def _part(row: Aggregate) -> tuple[int, int]:
     return bucket, rest + (round((sum(bounds(bucket)) * row.count / 2 - rest) / (1 << 64)) << 64)
 
 
-def _ranked(counts: dict[int, int], totals: dict[int, int], part: float) -> int | None:
-    """The value than which, or as which, at least this part of all is."""
-    rank, below = max(1, ceil(part * sum(counts.values()))), 0
-    for bucket, total in totals.items():
+def _ranked(counts: dict[int, int], totals: dict[int, int]) -> dict[str, int | None]:
+    """The values than which, or as which, at least each of `PARTS` of all is."""
+    if len(counts) < 2:
+        return {name: _mean(totals[n], counts[n]) for n in counts for name in PARTS}
+    found, below, number = dict[str, int | None](), 0, sum(counts.values())
+    ranks = [(name, max(1, ceil(part * number))) for name, part in PARTS.items()]
+    for bucket in sorted(counts):
         below += counts[bucket]
-        if below >= rank:
-            return (2 * total + counts[bucket]) // (2 * counts[bucket])  # no float has 64 bits
-    return None
+        if below >= ranks[len(found)][1]:
+            mean = _mean(totals[bucket], counts[bucket])
+            found |= {name: mean for name, rank in ranks[len(found) :] if rank <= below}
+    return found
+
+
+def _mean(total: int, count: int) -> int:
+    return (2 * total + count) // (2 * count)  # no float has 64 bits
 
 
 def _bars(counts: dict[int, int]) -> Iterator[Bar]:
@@ -163,9 +171,9 @@ def _ranks(row: Histogram) -> tuple[int | None, ...]:
 
 
 def _cells(row: Histogram) -> tuple[str, ...]:
-    _, total, own, *shares = (
-        "?" if number is None else _number(number, row.unit) for number in _ranks(row)
-    )
+    _, *numbers = _ranks(row)
+    texts = {n: "?" if n is None else _number(n, row.unit) for n in {*numbers}}  # many are the same
+    total, own, *shares = [texts[n] for n in numbers]
     return str(row.count), total, own if row.unit and not row.by else "", *shares
 
 

@@ -26,14 +26,16 @@ WORDS = Layout(f"<iI{KEY_WORDS}Q")
 
 
 class OfKey(Struct, gc=False):
-    """What was aggregated at a key: ``rows``. The function, the file it is in and the process are
-    empty where they are not of the key; ``values`` are those that are named, in their order."""
+    """What was aggregated at a key: ``rows``, of ``count`` hits. The function, the file it is in
+    and the process are empty where they are not of the key; ``values`` are those that are named, in
+    their order."""
 
     plan: Plan
     function: int
     pid: int
     values: tuple[Any, ...]
     rows: list[Aggregate]
+    count: int
 
     @property
     def name(self) -> str:
@@ -51,11 +53,6 @@ class OfKey(Struct, gc=False):
     def by(self) -> dict[str, Any]:
         """The values of the key, by their names."""
         return dict(zip(self.plan.by, self.values, strict=False))
-
-    @property
-    def count(self) -> int:
-        """How many hits there were."""
-        return sum([row.count for row in self.rows]) if len(self.rows) > 1 else self.rows[0].count
 
 
 def by_key(plan: Plan, aggregated: Iterable[Aggregate]) -> list[OfKey]:
@@ -84,7 +81,7 @@ def by_key(plan: Plan, aggregated: Iterable[Aggregate]) -> list[OfKey]:
             key = number, pid, repr(shown)
             of_key = found.get(key)
         if of_key is None:
-            of_key = found[key] = OfKey(plan, number, pid, shown, [row])
+            of_key = found[key] = OfKey(plan, number, pid, shown, [row], row.count)
             if plan.by and (of_function or of_process):
                 named, rest = {"func": of_key.name, "pid": pid}, iter(shown)
                 of_key.values = tuple(
@@ -92,6 +89,7 @@ def by_key(plan: Plan, aggregated: Iterable[Aggregate]) -> list[OfKey]:
                 )
         else:
             of_key.rows.append(row)
+            of_key.count += row.count
     return [*found.values()]
 
 
@@ -116,8 +114,13 @@ def in_order(
 
 
 def _by_name(keys: Sequence[OfKey]) -> Iterator[OfKey]:
-    kinds = [{*map(type, column)} for column in zip(*[key.values for key in keys], strict=False)]
+    columns = [*zip(*[key.values for key in keys], strict=False)]
+    kinds = [{*map(type, column)} for column in columns]
     if all(kind <= _NUMBERS or kind == {str} for kind in kinds):
+        if len(columns) == 1 and len({(key.function, key.pid) for key in keys}) == 1:
+            for n in sorted(range(len(keys)), key=columns[0].__getitem__):
+                yield keys[n]
+            return
         order = [(key.name, key.pid, key.values, n) for n, key in enumerate(keys)]
         heapify(order)  # is not sorted, as few may be asked for
         for _ in range(min(FEW, len(order))):

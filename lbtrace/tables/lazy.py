@@ -8,6 +8,9 @@ from typing import TypeVar, overload
 
 _Row = TypeVar("_Row")
 
+CHUNK = 64
+"""Rows that are made at once where all are asked for, one after the other."""
+
 
 class Lazy(Sequence[_Row]):
     """So many rows, taken from an iterator up to the last that is asked for."""
@@ -37,7 +40,7 @@ class Lazy(Sequence[_Row]):
     def __iter__(self) -> Iterator[_Row]:
         for at in range(self._count):
             if at == len(self._made):
-                self._make(at + 1)
+                self._make(at + CHUNK)
             yield self._made[at]
 
     def _make(self, count: int) -> None:

@@ -86,10 +86,12 @@ class Table(Struct, frozen=True):
 def record(row: Any) -> dict[str, Any]:
     """Return the fields of a row: those that its key has, and no others that are empty."""
     made: dict[str, Any] = msgspec.to_builtins(row)
-    left_out = {name for name in ("by", "values", "unread") if not made.get(name)}
-    if made.get("by"):
-        left_out |= {"name", "binary", "pid"}
-    return {name: value for name, value in made.items() if name not in left_out}
+    for name in ("name", "binary", "pid") if made.get("by") else ("by",):
+        made.pop(name, None)
+    for name in ("values", "unread"):
+        if not made.get(name):
+            made.pop(name, None)
+    return made
 
 
 def flat(table: Table, rows: Sequence[Any]) -> tuple[list[str], list[list[Any]]]:
@@ -100,14 +102,12 @@ def flat(table: Table, rows: Sequence[Any]) -> tuple[list[str], list[list[Any]]]
     made = [record(row) for row in rows]
     names = {name: None for each in made for name in each if name not in ("by", "values", "bars")}
     keys, values = ([*made[0].get(part, ())] for part in ("by", "values"))
-    return [*keys, *names, *values], [
-        [
-            *(each["by"][key] for key in keys),
-            *(_cell(each.get(name)) for name in names),
-            *(each["values"][value] for value in values),
-        ]
-        for each in made
+    columns = [
+        *([each["by"][key] for each in made] for key in keys),
+        *([*map(_cell, [each.get(name) for each in made])] for name in names),
+        *([each["values"][value] for each in made] for value in values),
     ]
+    return [*keys, *names, *values], [[*row] for row in zip(*columns, strict=True)]
 
 
 def _cell(value: Any) -> Any:

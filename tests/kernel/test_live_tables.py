@@ -225,3 +225,29 @@ def test_what_is_too_long_for_a_terminal_is_not_printed(
     assert len(rows) == most
     assert counted
     assert left(last) == int(counted[1].replace(",", "")) - most
+
+
+def test_paths_are_a_tree_whatever_is_looked_for(
+    working: int, terminal: Terminal, start_lbtrace: Callable[..., Any]
+) -> None:
+    """Rows around those that are looked for stay, in the last table as well."""
+    traced = start_lbtrace(
+        *("report", "--func", "gamma_,usleep", "--pid", working, "--by", "path"),
+        **{"stdin": terminal.other, "stdout": terminal.other},
+        env={**os.environ, "TERM": "xterm"},
+    )
+
+    def is_tree(frame: list[str]) -> bool:
+        last = "".join(f"{line[60:]};" for line in frame if line.endswith(("usleep", "gamma_")))
+        return "gamma_;  usleep;" in last
+
+    terminal.shows(is_tree, "the tree")
+    for column in "67":
+        terminal.press(column)
+        terminal.shows(is_tree, f"by column {column}")
+    terminal.press("/sleep\r")
+    terminal.shows(lambda frame: "with sleep" in frame[-2] and is_tree(frame), "the filter")
+    terminal.press("q")
+    os.close(terminal.other)
+    assert traced.finish()[0] == 0
+    assert is_tree(terminal.frames()[-1])

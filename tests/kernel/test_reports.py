@@ -13,6 +13,7 @@ import pytest
 from pyarrow import parquet
 
 import lbtrace as public
+from lbtrace.errors import UsageError
 
 
 def test_rows_are_what_the_program_logs(
@@ -97,3 +98,62 @@ def test_the_suffix_gives_the_format(
     reader = command if command in ("stacks", "report") else "export"
     lbtrace(reader, capture, "-o", tmp_path / "again.csv")
     assert (tmp_path / "again.csv").read_text().splitlines()[0] == ",".join(lines[0])
+
+
+def test_reports_are_read_while_they_run(programs: Path, tmp_path: Path) -> None:
+    command = [programs / "loop", "100000", "500"]
+    seen = [0]
+    with public.report(command=command, functions="tick") as table:
+        assert not table.rows.complete
+        while len(seen) < 4:
+            seen += [row.calls for row in table if row.calls > seen[-1]]
+        assert table.losses().total == 0
+    (row,) = table.rows
+    assert row.calls >= seen[-1]
+    assert table.rows.complete
+    assert table.to_pandas()["calls"].tolist() == [row.calls]
+    assert repr(table).splitlines()[1].split()[-2:] == [f"{row.calls:,}", "tick"]
+    traced = ["traceme*", "larger", "smaller"]
+    table = public.report(command=[programs / "trace"], functions=traced, by="arg:n")
+    with pytest.raises(UsageError, match="is empty"):
+        table.rows  # noqa: B018
+    assert Counter({(row.name, row.key): row.calls for row in table.wait()}) == {
+        **{("traceme", "12"): 1, ("traceme", "13"): 1, ("traceme2", "13"): 1},
+        **{("larger", ""): 2, ("smaller", ""): 2},
+    }
+    for wrong in ({"by": "arg:x"}, {"by": "x"}, {"action": "count"}, {"path": "x.lbt"}):
+        with pytest.raises(UsageError):
+            public.report(command=[programs / "trace"], functions=traced, **wrong)
+
+
+@pytest.mark.parametrize("suffix", ["txt", "json", "csv", "parquet"])
+def test_intervals_add_up(
+    suffix: str, programs: Path, tmp_path: Path, lbtrace: Callable[..., Any]
+) -> None:
+    """Calls of eight threads for some seconds: each is in one interval."""
+    log, path = tmp_path / "log", tmp_path / f"rows.{suffix}"
+    words = ("--func", "traced_*", "--interval", "100ms", "-o", path)
+    done = lbtrace("report", *words, "--", programs / "truth", log, "threads", 8, 5000)
+    counted = Counter(line.split()[2] for line in log.read_text().splitlines())
+    text = path.read_text() if suffix != "parquet" else ""
+    found = list[tuple[str, str, int]]()
+    if suffix == "txt":
+        time = ""
+        for line in map(str.split, text.splitlines()):
+            if len(line) == 1:
+                time = line[0]
+            elif line[-1] != "FUNCTION":
+                found.append((time, line[-1], int(line[-2].replace(",", ""))))
+    elif suffix == "json":
+        *objects, last = map(json.loads, text.splitlines())
+        found = [(o["time"], row["name"], row["calls"]) for o in objects for row in o["rows"]]
+        assert (last["calls"], sum(last["lost"].values())) == (counted.total(), 0)
+    else:
+        read = csv.DictReader(text.splitlines()) if text else parquet.read_table(path).to_pylist()
+        found = [(row["time"], row["name"], int(row["calls"])) for row in read]
+    assert done.stderr.count("nothing lost") == 1
+    assert len({time for time, *_ in found}) > 1
+    added = Counter[str]()
+    for _, name, calls in found:
+        added[name] += calls
+    assert added == counted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 from collections.abc import Callable
@@ -96,6 +97,32 @@ def test_slow_requests_are_shown_whole(lbtrace: Run, compiled: Any, tmp_path: Pa
         done = lbtrace(*traced, *words, "-o", capture, "--force", "--", server)
         exported = lbtrace("export", capture, "--format", "jsonl", *chosen)
         check(calls(exported.stdout), done.stdout.splitlines())
+
+
+def test_reports_of_slow_requests(lbtrace: Run, compiled: Any, tmp_path: Path) -> None:
+    """Live, and of a capture of all: each row counts what the slow requests are made of."""
+    server = compiled("server.c", ["gcc", "-O1", "-g", "-pthread"], SERVER)
+    traced, table = ("--func", "handle", "--func", "step"), tmp_path / "x.csv"
+
+    def count() -> list[dict[str, Any]]:
+        rows = [*csv.DictReader(table.open())]
+        named = [(row["name"], row["key"], int(row["calls"])) for row in rows if row["key"]]
+        return [
+            {"name": name, "args": [{"value": key}]}
+            for name, key, calls in named
+            for _ in [0] * calls
+        ]
+
+    words = ("--by", "arg:n", "--slow", "handle=5ms", "--force", "-o", table)
+    done = lbtrace("report", *traced, *words, "--", server)
+    check(count(), done.stdout.splitlines())
+    capture = tmp_path / "x.lbt"
+    done = lbtrace("attach", *traced, "-o", capture, "--", server)
+    said = lbtrace("report", capture, *words).stderr
+    check(count(), done.stdout.splitlines())
+    assert "calls that were not slow" in said
+    done = lbtrace("latency", *traced, "--slow", "handle=5ms", "--", server)
+    assert "write: lbtrace report --slow handle=5000000ns" in done.stderr
 
 
 def test_callers_wait_with_their_calls(lbtrace: Run, compiled: Any, tmp_path: Path) -> None:

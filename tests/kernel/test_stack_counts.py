@@ -266,3 +266,19 @@ def test_what_a_command_loads_late_is_known_the_second_time(
     names = [[frame["name"] for frame in row["frames"]] for row in rows]
     assert [each[:3] for each in names] == [["malloc", "get", "begin"]]
     assert "main" in names[0]
+
+
+@pytest.mark.parametrize("place", ["lib/loaded.so", "lib/more/loaded.so", "lib/loads/x/loaded.so"])
+def test_what_lies_beside_a_command_is_known_the_first_time(
+    place: str, compiled: Callable[[str, list[str], str], Path], lbtrace: Run, tmp_path: Path
+) -> None:
+    """As in a JDK, and where modules of Python are."""
+    program, library = tmp_path / "bin" / "loads", tmp_path / place
+    for made, source, flags in ((program, LOADS, []), (library, LOADED, ["-shared", "-fPIC"])):
+        made.parent.mkdir(parents=True)
+        compiled("made.c", ["gcc", "-O1", *flags], source).rename(made)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    traced = ["--func", "malloc@libc.so.6", "--where", "arg0 == 4711", "--format", "json"]
+    done = lbtrace("stacks", *traced, "--", program, library, env=environment)
+    found = [(row["count"], row["end"]) for row in json.loads(done.stdout)["stacks"]]
+    assert found == [(50, "outermost")]

@@ -35,6 +35,8 @@ LAYERS = (
     {"own_process"},
     {"notebook"},
     {"live_table"},
+    {"live_report"},
+    {"reports"},
     {"commands"},
 )
 """From below to above. A module imports from below, or from its own package."""

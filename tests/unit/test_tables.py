@@ -78,7 +78,7 @@ def test_only_the_rows_that_are_looked_at_are_made() -> None:
     """The first of them are the first of all: the largest, then by their values."""
     counts = (3, 9, 3, 1, 9, 3)
     keys = [
-        OfKey(plan("count"), 0, 7, (value,), [Aggregate(0, 7, count)])
+        OfKey(plan("count"), 0, 7, (value,), [Aggregate(0, 7, count)], count)
         for value, count in zip((10, 9, 2, "x", 1, 1), counts, strict=True)
     ]
     made = list[OfKey]()
