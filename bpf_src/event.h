@@ -181,12 +181,6 @@ static __always_inline void submit(struct lbt_event *e)
 	}
 }
 
-/*
- * Keeps the compiler from merging what differs in the registers read only: the
- * verifier takes no computed offset into the context.
- */
-#define APART(ctx, number) asm volatile("" : "+r"(ctx) : "i"(number))
-
 static __always_inline bool has_losses(const struct hit *at)
 {
 	__u64 lane = lane_of(at);
@@ -212,23 +206,6 @@ static __noinline bool send_losses(const struct hit *at)
 	submit(e);
 	bpf_map_delete_elem(&pending_losses, &lane);
 	return true;
-}
-
-/*
- * A register by its place. The kernel's helper that reads any costs five times as much; the
- * verifier takes known places in the context only.
- */
-static __always_inline __u64 select_register(struct pt_regs *ctx, __u32 place)
-{
-#define PICK(number)                                                                               \
-	case number:                                                                               \
-		APART(ctx, 16 + number);                                                           \
-		return ((__u64 *)ctx)[number];
-	switch (place) {
-		EACH_REGISTER(PICK)
-	}
-#undef PICK
-	return 0;
 }
 
 static __always_inline void send_selected(struct pt_regs *ctx, const struct hit *at,

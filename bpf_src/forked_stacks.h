@@ -43,13 +43,16 @@ __u64 any_forked_stacks = 0; /* there have been none while this is 0 */
  */
 static __always_inline __u64 stack_top(bool leads)
 {
-	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	__u64 top = leads ? first_top() : thread_pointer();
 	struct lbt_forked_stack *forked;
+	__u32 tgid;
 
-	if (!leads)
-		return thread_pointer();
-	forked = any_forked_stacks ? bpf_map_lookup_elem(&forked_stacks, &tgid) : NULL;
-	return forked ? forked->top : first_top();
+	barrier_var(top); /* or the compiler may merge loads by pointers of two kinds */
+	if (!leads || !any_forked_stacks)
+		return top;
+	tgid = bpf_get_current_pid_tgid() >> 32;
+	forked = bpf_map_lookup_elem(&forked_stacks, &tgid);
+	return forked ? forked->top : top;
 }
 
 /* What a process may continue that ``parent`` forks where its stack pointer is ``pointer``. */

@@ -104,6 +104,50 @@ full:
 	ring_full(at);
 }
 
+/* Writes an event of the registers that a plain spec selects. */
+static __noinline void write_selected(struct lbt_event *e, struct pt_regs *ctx, const struct hit *at,
+				      const struct lbt_spec *spec)
+{
+	write_header(e, at);
+#pragma clang loop unroll(full)
+	for (int i = 0; i < LBT_VALUES; i++) {
+		if (i >= spec->fetches)
+			break;
+		e->values[i] = select_register(ctx, spec->selection[i]);
+	}
+	write_runner((struct lbt_runner *)(e + 1), at);
+}
+
+#define SEND_SELECTED(chunks)                                                                      \
+	do {                                                                                       \
+		struct lbt_event *e = bpf_ringbuf_reserve(                                         \
+			&ring, LBT_WHOLE + LBT_SMALL_CHUNK * (chunks), 0);                         \
+		if (!e)                                                                            \
+			goto full;                                                                 \
+		write_selected(e, ctx, at, spec);                                                  \
+		copy_texts(e, e->values, LBT_SMALL_CHUNK, (chunks), spec);                         \
+		submit(e);                                                                         \
+	} while (0)
+
+/* The same with the short texts whose addresses they are. */
+static __noinline void send_selected_texts(struct pt_regs *ctx, const struct hit *at,
+					   const struct lbt_spec *spec)
+{
+	const __u8 layout = spec->chunk_layout;
+
+	if (any_lost && !send_losses(at))
+		goto full;
+	if (config.chunk_layouts & 1 << LBT_SMALL_1 && layout == LBT_SMALL_1)
+		SEND_SELECTED(1);
+	else if (config.chunk_layouts & 1 << LBT_SMALL_2 && layout == LBT_SMALL_2)
+		SEND_SELECTED(2);
+	else if (config.chunk_layouts & 1 << LBT_SMALL_8)
+		SEND_SELECTED(8);
+	return;
+full:
+	ring_full(at);
+}
+
 const struct lbt_open_call no_call = {};
 
 /* Whether the closing probe needs to know of the opening one. */
@@ -144,8 +188,7 @@ static __noinline bool remember(struct pt_regs *ctx, struct hit *at,
 		keep_off_cpu(at, call);
 	for (int i = 0; i < LBT_KEPT; i++)
 		if (config.keeping && spec->keeps[i])
-			bpf_probe_read_kernel(&call->kept[i], sizeof(call->kept[i]),
-					      (__u64 *)ctx + ((spec->keeps[i] - 1) & 63));
+			call->kept[i] = select_register(ctx, spec->keeps[i] - 1);
 	if (config.deferred) {
 		call->faults = faults;
 		__builtin_memcpy(call->values, values, sizeof(call->values));

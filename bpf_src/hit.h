@@ -148,8 +148,6 @@ static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u
 	const struct lbt_spec *spec;
 	struct lbt_outermost *found = NULL;
 	struct hit at = {
-		/* a hit outside needs none, nor does one that is only counted */
-		.time = config.within || config.counting ? 0 : bpf_ktime_get_ns(),
 		.frame = below ? below->frame : STACK_POINTER(ctx),
 		.probe = LBT_COOKIE_PROBE(cookie) + popped,
 		.entry = LBT_COOKIE_PROBE(cookie),
@@ -167,6 +165,8 @@ static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u
 		return false;
 	if (config.counting)
 		return count_alone(&at);
+	if (!config.within) /* a hit outside needs none */
+		at.time = bpf_ktime_get_ns();
 	at.frame += popped ? -LBT_RETURN_SLOT : spec->sp_delta;
 	at.stack = below ? below->stack : at.frame;
 	if (record) /* its frame may be lower, to be inside of the kernel's functions */
@@ -225,6 +225,8 @@ static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u
 	send_stack(ctx, &at, spec, popped);
 	if (config.off_cpu && !report_off_cpu(&at))
 		ring_full(&at);
+	else if (config.chunk_layouts && !config.wide && spec->chunk_layout)
+		send_selected_texts(ctx, &at, spec);
 	else if (config.selecting && spec->selected)
 		send_selected(ctx, &at, spec);
 	else if (kind == LBT_CLOSE || spec->fetches <= LBT_SHORT_VALUES)

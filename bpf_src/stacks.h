@@ -80,15 +80,12 @@ static __always_inline long find_mapping(__u64 address, struct lbt_mapping *foun
  * mostly mappings of their own; of those that share one nothing tells here which it is. Odd where
  * that is not known: the lookup fails while another thread changes the mappings.
  */
-static __noinline __u64 other_stack(__u64 pointer, bool leads)
+static __noinline __u64 other_stack(__u64 pointer, __u64 top)
 {
 	struct lbt_mapping found = {};
-	struct lbt_own_stack *known, own = { .top = stack_top(leads) };
+	struct lbt_own_stack *known, own = { .top = top };
 	__u32 tid = bpf_get_current_pid_tgid();
 
-	if (own.top - pointer <
-	    (own.top == first_top() ? LBT_SMALLEST_FIRST : LBT_SMALLEST_STACK))
-		return 0;
 	if (!config.finds_mappings)
 		return own.top - pointer < LBT_FIRST_STACK ? 0 : LBT_UNKNOWN_STACK | tid << 1;
 	known = bpf_map_lookup_elem(&own_stacks, &tid);
@@ -106,8 +103,14 @@ static __noinline __u64 other_stack(__u64 pointer, bool leads)
 /* The same of a hit, whose pointer is the upper end of its stack where nothing is on that. */
 static __always_inline void find_stack(struct hit *at)
 {
-	if (config.stacks && !at->goroutine && !(at->bits & LBT_ON_ALTSTACK))
-		at->other = other_stack(at->stack - 1, at->pid == at->tid);
+	const __u64 pointer = at->stack - 1;
+	__u64 top;
+
+	if (!config.stacks || at->goroutine || at->bits & LBT_ON_ALTSTACK)
+		return;
+	top = stack_top(at->pid == at->tid);
+	if (top - pointer >= (top == first_top() ? LBT_SMALLEST_FIRST : LBT_SMALLEST_STACK))
+		at->other = other_stack(pointer, top);
 }
 
 /* The stack pointer among the registers that the kernel keeps of a task, 0 if unreadable. */

@@ -279,7 +279,8 @@ static __noinline struct stack_walk *begin_walk(struct pt_regs *ctx, __u32 limit
  */
 __noinline int walk_frames(void)
 {
-	struct stack_walk *walk = find_walk();
+	/* kernels before 6.8 verify it where nothing calls it, too: then there is no such memory */
+	struct stack_walk *walk = config.walks_stacks ? find_walk() : NULL;
 
 	if (walk)
 		bpf_loop(LBT_STACK_FRAMES, take_frame, &walk, 0);

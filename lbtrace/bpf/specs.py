@@ -236,12 +236,16 @@ class Specs:
         conditional = self._conditional or bool(probe.conditions)
         as_it_is = not conditional and not pairing.keeps and probe.action == "send"
         as_it_is &= not (self.within and probe.role == "switch")
-        recording = find_recording(fetches, registers, kernel.PT_REGS) if as_it_is else None
+        recording = (
+            find_recording(fetches, registers, kernel.PT_REGS, texts=not self.wide)
+            if as_it_is
+            else None
+        )
         key: tuple[object, ...] = (
             *(fetches, probe.conditions, probe.action),
             *(probe.grouping, probe.shows_left, closes),
         )
-        if recording:
+        if recording and not recording.texts:
             key = (recording.count, recording.selected)
         jump = (site.unless, site.only, site.jump)
         place = (role.event, site.sp_delta, jump, go and (go.g, go.goid, go.stack_high))
@@ -251,7 +255,7 @@ class Specs:
         if found not in self._numbers:
             self._numbers[found] = len(self._specs)
             if recording:
-                spec = self._make_plain(recording)
+                spec = self._make_plain(recording, fetches)
             else:
                 spec = self._make(fetches, probe.conditions, pairing.keeps.split())
             self._specs.append(spec)
@@ -327,7 +331,7 @@ class Specs:
         for number, (low, high) in enumerate(jump.inside[: lib.LBT_RANGES]):
             spec.jump.low[number], spec.jump.high[number] = low, high
 
-    def _make_plain(self, recording: Recording) -> Any:
+    def _make_plain(self, recording: Recording, fetches: tuple[Fetch, ...]) -> Any:
         spec = ffi.new("struct lbt_spec *")
         spec.plain = True
         spec.fetches = recording.count
@@ -335,6 +339,9 @@ class Specs:
         self.selecting |= bool(recording.selected)
         for number, register in enumerate(recording.selected):
             spec.selection[number] = self._kernel.PT_REGS.index(register)
+        if recording.texts:
+            self.memory = True
+            self._set_fetches(spec, fetches, ())
         return spec
 
     def _make(
@@ -346,6 +353,13 @@ class Specs:
         spec = ffi.new("struct lbt_spec *")
         spec.fetches = len(fetches)
         spec.more = max(0, len(fetches) - lib.LBT_VALUES)
+        self._set_fetches(spec, fetches, keeps)
+        fill_conditions(spec, conditions)
+        self.generic = True
+        self.memory |= any(fetch.derefs or fetch.read != "value" for fetch in fetches)
+        return spec
+
+    def _set_fetches(self, spec: Any, fetches: tuple[Fetch, ...], keeps: Sequence[str]) -> None:
         texts = [fetch for fetch in fetches if fetch.read in ("string", "bytes")]
         if texts:
             spec.chunk_layout, spec.short_layout = find_chunk_layouts(texts)
@@ -355,10 +369,6 @@ class Specs:
         slots = [n for n, f in enumerate(fetches) if f.read in ("string", "bytes")]
         ffi.buffer(spec.text_slot)[:] = bytes(slots).ljust(lib.LBT_CHUNKS, b"\xff")
         spec.text_slots = sum(1 << n for n in slots)
-        fill_conditions(spec, conditions)
-        self.generic = True
-        self.memory |= any(fetch.derefs or fetch.read != "value" for fetch in fetches)
-        return spec
 
 
 def _only_counts(probe: Probe) -> bool:

@@ -185,6 +185,36 @@ def test_what_is_made_of_registers(programs: Path, mode: str, registers: tuple[s
                 assert event.frame == event.value5 + made.probes[0].site.sp_delta
 
 
+def test_texts_beside_what_is_made_of_registers(
+    programs: Path, mode: str, registers: tuple[str, str]
+) -> None:
+    """Short ones at addresses in registers are recorded with these."""
+    program, (first, second) = programs / "values", registers
+    made = plan(
+        program,
+        "take_string",
+        Fetch(register=second, bit_size=8, signed=True),
+        Fetch(register=first, read="string", limit=64),
+        Fetch(base="constant", offset=-7),
+        Fetch(register=first, read="bytes", limit=3, length_from=4),
+        Fetch(register=second),
+    )
+    assert not Specs(made).generic
+    events, losses = run(made, program, mode)
+    entries = [(event, blob) for event, blob in events if event.kind == OPEN]
+    assert [signed(event.value0) for event, _ in entries] == [
+        (length + 128) % 256 - 128 for length in LENGTHS
+    ]
+    assert {signed(event.value2) for event, _ in entries} == {-7}
+    assert [signed(event.value4) for event, _ in entries] == LENGTHS
+    texts = [b"octi" + b"oct", b"", b"fest and more" + b"fes", b"x" * 67, b""]
+    assert [blob for _, blob in entries[:5]] == texts
+    assert [event.value1 >> 32 for event, _ in entries[:4]] == [4, 0, 13, 10000]
+    assert [event.value3 >> 32 for event, _ in entries[:4]] == [4, 0, 4, 10000]
+    assert entries[4][0].faults == 0b1010
+    assert losses.events == 0
+
+
 @pytest.mark.parametrize(
     ("conditions", "passing"),
     [

@@ -51,30 +51,33 @@ static __noinline bool is_passed(__u32 kind, __u32 by)
 /* Whether there is something to read again for the thread, which leaves a system call. */
 static __always_inline bool has_unread(void)
 {
-	__u32 tid = bpf_get_current_pid_tgid();
+	__u32 tid;
 
-	return any_unread && !bpf_map_delete_elem(&unread_texts, &tid);
+	if (!any_unread)
+		return false;
+	tid = bpf_get_current_pid_tgid();
+	return !bpf_map_delete_elem(&unread_texts, &tid);
 }
 
-/* A function of its own: what calls it has little room on the stack. */
-static __noinline __u64 find_cookie(void *cookies, __u32 number)
+static __always_inline __u64 find_cookie(void *cookies, __u64 number)
 {
-	__u64 *found = bpf_map_lookup_elem(cookies, &number);
+	__u32 key = number;
+	__u64 *found = number < LBT_SYSCALLS ? bpf_map_lookup_elem(cookies, &key) : NULL;
 
 	return found ? *found : 0;
 }
 
-/* A thread enters or leaves a system call. */
-static __always_inline void pass(void *cookies, struct task_struct *task, struct pt_regs *regs,
-				 __u64 number, __u16 kind)
+static __always_inline __u64 find_cookie_of_unread(void *cookies, __u64 number)
 {
-	__u64 cookie;
+	__u32 key = LBT_SYSCALLS + number;
+	__u64 *found = bpf_map_lookup_elem(cookies, &key);
 
-	if (number >= LBT_SYSCALLS || LBT_32_BIT(task))
-		return;
-	cookie = find_cookie(cookies, number);
-	if (cookie && kind == LBT_CLOSE && has_unread())
-		cookie = find_cookie(cookies, LBT_SYSCALLS + number);
+	return found ? *found : 0;
+}
+
+/* A thread enters or leaves a system call that has a probe. */
+static __always_inline void pass(__u64 cookie, struct pt_regs *regs, __u16 kind)
+{
 	if (!cookie)
 		return;
 	begin_walks(NULL, 0, 0);
@@ -85,10 +88,14 @@ static __always_inline void pass(void *cookies, struct task_struct *task, struct
 SEC("?raw_tp/sys_enter")
 int syscall_entered(__u64 *args)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	const __u64 cookie = find_cookie(&syscall_entered_cookies, args[1]);
+	struct task_struct *task;
 
-	pass(&syscall_entered_cookies, task, (struct pt_regs *)bpf_task_pt_regs(task), args[1],
-	     LBT_OPEN);
+	if (!cookie) /* of all calls on the machine most have no probe */
+		return 0;
+	task = bpf_get_current_task_btf();
+	if (!LBT_32_BIT(task))
+		pass(cookie, (struct pt_regs *)bpf_task_pt_regs(task), LBT_OPEN);
 	return 0;
 }
 
@@ -97,8 +104,14 @@ int syscall_left(__u64 *args)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	const __u64 number = (__s64)SYSCALL_NUMBER(regs);
+	__u64 cookie = find_cookie(&syscall_left_cookies, number);
 
-	pass(&syscall_left_cookies, task, regs, (__s64)SYSCALL_NUMBER(regs), LBT_CLOSE);
+	if (!cookie || LBT_32_BIT(task))
+		return 0;
+	if (has_unread())
+		cookie = find_cookie_of_unread(&syscall_left_cookies, number);
+	pass(cookie, regs, LBT_CLOSE);
 	return 0;
 }
 
@@ -117,11 +130,8 @@ struct {
  * ``other`` end. */
 static __noinline bool is_turn(void *cookies, void *other, __u64 number, __u32 kind, __u32 by)
 {
-	__u64 cookie;
+	const __u64 cookie = find_cookie(cookies, number);
 
-	if (number >= LBT_SYSCALLS)
-		return false;
-	cookie = find_cookie(cookies, number);
 	if ((!cookie && !find_cookie(other, number)) || is_passed(kind, by))
 		return false;
 	if (cookie && by)
