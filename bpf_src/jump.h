@@ -6,23 +6,13 @@
 #include "fetch.h"
 #include "registers.h"
 
-/* A register by its place; 0 where there is none. */
-static __always_inline __u64 of_register(struct pt_regs *ctx, __u8 place)
-{
-	__u64 v = 0;
-
-	if (place != LBT_NO_REGISTER)
-		bpf_probe_read_kernel(&v, sizeof(v), (__u64 *)ctx + (place & 63));
-	return v;
-}
-
 /* False where a jump to a computed address stays in the function. */
 static __noinline bool leads_out(struct pt_regs *ctx, const struct lbt_jump *jump)
 {
-	__u64 target = of_register(ctx, jump->base) + jump->offset;
+	__u64 target = select_register(ctx, jump->base) + jump->offset;
 	__s64 distance;
 
-	target += of_register(ctx, jump->index) << (jump->shift & 3);
+	target += select_register(ctx, jump->index) << (jump->shift & 3);
 	if (jump->loads && read_user(&target, sizeof(target), target))
 		return true; /* the program will fault */
 	distance = target - INSTRUCTION_POINTER(ctx);
