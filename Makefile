@@ -128,14 +128,17 @@ check-wheel: $(OUT)/wheel
 vm-programs: $(OUT)/bootstrap-vm build
 	PYTHONPATH=. $(BIN)/python tests/vm/programs.py $(PROGRAMS) $(MACHINES)
 
-# A few minutes, also where nothing was built and where there is no KVM: the oldest kernel and 6.1,
-# and the tests of tests/vm/smoke.py; results in build/out/vm/results/smoke.
+# A few minutes, also where nothing was built and where there is no KVM: the oldest kernel and 6.1
+# with the tests of tests/vm/smoke.py, the newest with a few; results in build/out/vm/results/smoke.
 vm-smoke: $(OUT)/bootstrap-smoke $(OUT)/wheel
 	PYTHONPATH=. $(BIN)/python tests/vm/programs.py $(SMOKE) x86_64 \
 	    --only $$($(BIN)/python tests/vm/smoke.py programs)
 	LBTRACE_READBACK=0 $(BIN)/python tests/vm/matrix.py --kernels "5.10 6.1" --limit 900 --results $(VM)/results/smoke \
 	    --wheel dist/lbtrace-*_x86_64.whl --programs $(SMOKE) \
 	    --select "$$($(BIN)/python tests/vm/smoke.py tests)"
+	LBTRACE_READBACK=0 $(BIN)/python tests/vm/matrix.py --kernels newest --limit 400 --results $(VM)/results/smoke \
+	    --wheel dist/lbtrace-*_x86_64.whl --programs $(SMOKE) \
+	    --select "$$($(BIN)/python tests/vm/smoke.py newest)"
 
 # tests/kernel in a virtual machine for each of KERNELS; results in build/out/vm/results.
 vm-matrix: wheels vm-programs

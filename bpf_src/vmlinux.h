@@ -256,8 +256,23 @@ struct inode {
 	struct super_block *i_sb;
 };
 
+struct dentry {
+	struct inode *d_inode;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
 struct file {
 	struct inode *f_inode;
+	unsigned int f_mode;
+};
+
+/* Of a file below an overlay; that has ``real_path`` before 6.7. */
+struct backing_file {
+	struct file file;
+	struct path user_path;
 };
 
 /* The record of sched:sched_switch: include/trace/events/sched.h. */

@@ -157,6 +157,20 @@ struct {
 	__uint(max_entries, 8192);
 } known_mappings SEC(".maps");
 
+/*
+ * The file that /proc/PID/maps and perf events name (6.7: file_user_inode()): where an overlay lets the
+ * mapping be of a file below, as in containers, that of the overlay.
+ */
+static __always_inline struct inode *shown_inode(struct file *file)
+{
+	struct backing_file *backing = (void *)file;
+
+	if (bpf_core_field_exists(backing->user_path) &&
+	    BPF_CORE_READ(file, f_mode) & config.backing_file)
+		return BPF_CORE_READ(backing, user_path.dentry, d_inode);
+	return BPF_CORE_READ(file, f_inode);
+}
+
 static long take_file(struct task_struct *task, struct vm_area_struct *vma, void *into)
 {
 	struct stack_mapping *mapping = *(struct stack_mapping **)into;
@@ -168,8 +182,10 @@ static long take_file(struct task_struct *task, struct vm_area_struct *vma, void
 	mapping->inode = 0;
 	mapping->device = 0;
 	if (vma->vm_file) {
-		mapping->inode = vma->vm_file->f_inode->i_ino;
-		mapping->device = vma->vm_file->f_inode->i_sb->s_dev;
+		struct inode *inode = shown_inode(vma->vm_file);
+
+		mapping->inode = BPF_CORE_READ(inode, i_ino);
+		mapping->device = BPF_CORE_READ(inode, i_sb, s_dev);
 	}
 	return 0;
 }

@@ -44,6 +44,8 @@ static __noinline long find_in_tree(struct stack_walk *walk, struct stack_mappin
 {
 	struct mm_struct *memory = bpf_get_current_task_btf()->mm;
 	struct vm_area_struct *vma;
+	struct inode *inode;
+	struct file *file;
 	__u64 entry, node, kind, pivots, slots, many;
 
 	if (!bpf_core_field_exists(memory->mm_mt) || !memory || !found)
@@ -80,8 +82,10 @@ static __noinline long find_in_tree(struct stack_walk *walk, struct stack_mappin
 	found->end = BPF_CORE_READ(vma, vm_end);
 	found->offset = BPF_CORE_READ(vma, vm_pgoff) << 12;
 	found->executable = BPF_CORE_READ(vma, vm_flags) & LBT_VM_EXEC;
-	found->inode = BPF_CORE_READ(vma, vm_file, f_inode, i_ino);
-	found->device = BPF_CORE_READ(vma, vm_file, f_inode, i_sb, s_dev);
+	file = BPF_CORE_READ(vma, vm_file);
+	inode = file ? shown_inode(file) : NULL;
+	found->inode = inode ? BPF_CORE_READ(inode, i_ino) : 0;
+	found->device = inode ? BPF_CORE_READ(inode, i_sb, s_dev) : 0;
 	if (walk->at >= found->start && walk->at < found->end)
 		return 0;
 	found->end = 0; /* it is being changed */

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lbtrace.bpf.features import preempts
 from lbtrace.model.wire_limits import BACKUP_PROGRAMS
 
 FORGETTING = ("exited", "ended")
@@ -21,8 +22,8 @@ TURN = "_turn"
 programs."""
 
 INTERRUPTING = (*CALLS, "kernel_reached")
-"""Those that the kernel skips for interrupts while another one runs, whose calls are left out
-anyway, at both ends."""
+"""Those that the kernel skips while another one runs, for interrupts, whose calls are left out
+anyway, at both ends; and for tasks where it preempts bpf(2) (`preempts`)."""
 
 ENDS = tuple(f"_{number}" for number in range(1, BACKUP_PROGRAMS + 1))
 """What the names of backup programs end with, after those of their programs."""
@@ -34,6 +35,11 @@ def with_backups(programs: Iterable[str]) -> tuple[str, ...]:
     named = tuple(programs)
     served = [name for name in named if name not in FORGETTING]
     return (*named, *(name + end for end in ENDS for name in served))
+
+
+def loses(name: str) -> bool:
+    """Return whether calls may be lost each time that the kernel skips a program."""
+    return name not in FORGETTING and (name not in INTERRUPTING or preempts())
 
 
 def served_by(name: str) -> str | None:

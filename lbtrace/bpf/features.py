@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.bpf.gate import check, start_log
-from lbtrace.system.procfs import read_bytes
+from lbtrace.system.procfs import read_bytes, read_text
 
 BTF = "/sys/kernel/btf/vmlinux"
 UPROBE_PMU = "/sys/bus/event_source/devices/uprobe/type"
@@ -127,6 +127,24 @@ def preempts_tracepoints(release: str) -> bool:
     """
     numbers = re.match(r"(\d+)\.", release)
     return numbers is not None and int(numbers[1]) >= 7
+
+
+def preempts() -> bool:
+    """Return whether a task may be preempted inside the kernel, or that is not known. If it is
+    while it reads a map by bpf(2), no probe of the kernel's functions runs on that CPU until it
+    goes on (bpf_disable_instrumentation() in include/linux/bpf.h)."""
+    try:
+        modes = read_text("/sys/kernel/debug/sched/preempt")  # the present one in parentheses
+    except OSError:
+        return "PREEMPT" in os.uname().version
+    return "(full)" in modes or "(lazy)" in modes
+
+
+def backing_file(release: str) -> int:
+    """Return the bit that marks a file of the kernel which an overlay has opened below itself
+    (FMODE_BACKING of 6.7, which 6.14 has moved, "fs: get rid of __FMODE_NONOTIFY kludge")."""
+    numbers = re.match(r"(\d+)\.(\d+)", release)
+    return 1 << (25 if numbers and (int(numbers[1]), int(numbers[2])) < (6, 14) else 24)
 
 
 def typed_task() -> bool:

@@ -22,8 +22,8 @@ from lbtrace.bpf.aggregates import (
     read,
     shape,
 )
-from lbtrace.bpf.backup_programs import FORGETTING, INTERRUPTING, TURN, TURNS, served_by
-from lbtrace.bpf.features import finds_mappings, has_btf, may_sleep, typed_task
+from lbtrace.bpf.backup_programs import TURN, TURNS, loses, served_by
+from lbtrace.bpf.features import backing_file, finds_mappings, has_btf, may_sleep, typed_task
 from lbtrace.bpf.gate import check, check_pointer, start_log
 from lbtrace.bpf.kernel_links import KernelLinks
 from lbtrace.bpf.specs import Specs
@@ -298,9 +298,9 @@ class TraceObject:
         config = ffi.cast("struct lbt_config *", check_pointer(memory, "configure"))
         if os.readlink("/proc/self/ns/pid") != INITIAL_PIDNS:
             namespace = os.stat("/proc/self/ns/pid")
-            config.pidns_device = namespace.st_dev
-            config.pidns_inode = namespace.st_ino
+            config.pidns_device, config.pidns_inode = namespace.st_dev, namespace.st_ino
         config.typed_task = self._typed_task
+        config.backing_file = backing_file(os.uname().release)
         return config
 
     def _shape_maps(
@@ -340,7 +340,7 @@ class TraceObject:
                 check(code, "let programs sleep")
             if served := served_by(name):
                 self._backups.setdefault(served, []).append(program)
-            elif how.counted and name not in (*FORGETTING, *INTERRUPTING):
+            elif how.counted and loses(name):
                 self._counted.append((name, program))
         with held_back():  # a signal ends the verifier's work: EAGAIN, do_check() in verifier.c
             check(lib.bpf_object__load(handle), "load the BPF programs")

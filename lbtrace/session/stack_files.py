@@ -20,7 +20,7 @@ from lbtrace.session.mapped_before import MappedBefore
 from lbtrace.session.private_libraries import closure_beside
 from lbtrace.system.file import File
 from lbtrace.targets.frame_names import FrameNames
-from lbtrace.targets.mapped_files import DELETED, Mapped, mapped_files
+from lbtrace.targets.mapped_files import DELETED, Mapped, identify_mapped, mapped_files
 
 PATIENCE = 1.0
 """Seconds for learning files, before the trace, that processes have mapped of which none is named,
@@ -107,9 +107,7 @@ class StackFiles:
         """Learn files that processes are likely to map."""
         for path in paths:
             with suppress(OSError):
-                found = os.stat(path)
-                device = os.major(found.st_dev) << 20 | os.minor(found.st_dev)
-                self._add(device, found.st_ino, path, (path,))
+                self._add(*identify_mapped(path), path, (path,))
 
     def _learn(self, pid: int) -> None:
         with suppress(TargetError):

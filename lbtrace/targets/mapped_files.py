@@ -11,11 +11,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 
 from msgspec import Struct
 
 from lbtrace.elf.image import Image, is_32_bit
 from lbtrace.errors import BinaryError, TargetError, UsageError
+from lbtrace.files.regular import map_regular
 from lbtrace.files.search_path import find
 from lbtrace.system.file import File
 from lbtrace.system.process import look_at
@@ -84,6 +86,23 @@ def mapped_files(pid: int) -> list[Mapped]:
         key = (path, device, int(inode))
         found.setdefault(key, _mapped(pid, entries, span, path, int(inode), device))
     return list(found.values())
+
+
+def identify_mapped(path: str) -> tuple[int, int]:
+    """Return what the kernel calls the file that a process maps at ``path``: its device
+    (``major << 20 | minor``) and inode. stat(2) says others of overlays and btrfs, whose devices
+    have no number of their own. Raises `OSError`."""
+    status = os.stat(path)
+    major, minor = os.major(status.st_dev), os.minor(status.st_dev)
+    if not major:
+        own = os.fsencode(os.path.realpath(path))
+        with closing(map_regular(path)):
+            for line in read_bytes("/proc/self/maps").splitlines():
+                words = line.split(maxsplit=5)
+                if words[-1] == own:
+                    major, minor = (int(each, 16) for each in words[3].split(b":"))
+                    return major << 20 | minor, int(words[4])
+    return major << 20 | minor, status.st_ino
 
 
 def find_untouched(pid: int, file: File, offsets: Sequence[int]) -> list[int]:

@@ -6,15 +6,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from subprocess import CompletedProcess
+from subprocess import DEVNULL, PIPE, CompletedProcess, Popen
 from typing import Any
 
 import pytest
 
+from lbtrace import trace
 from lbtrace.bpf.attach.kernel_plain import PMU
-from lbtrace.bpf.features import has_cookies
+from lbtrace.bpf.features import has_cookies, preempts
 
 Run = Callable[..., CompletedProcess[str]]
 
@@ -137,3 +140,49 @@ def test_list(lbtrace: Run) -> None:
     assert len(listed) == len(done.stdout.splitlines()) > 20
     nothing = lbtrace("list", "--kernel", "vfs_raed")
     assert "vfs_raed: the kernel has no such function\n  nearest names: vfs_read" in nothing.stderr
+
+
+READS = """
+import ctypes, platform
+from struct import pack
+number = {"x86_64": 321, "aarch64": 280}[platform.machine()]
+bpf = ctypes.CDLL(None).syscall
+array = bpf(number, 0, pack("<IIII", 2, 4, 1 << 16, 1).ljust(128, b"\\0"), 128)
+key, value = ctypes.create_string_buffer(4), ctypes.create_string_buffer(1 << 16)
+read = pack("<IIQQ", array, 0, ctypes.addressof(key), ctypes.addressof(value)).ljust(128, b"\\0")
+print(array, flush=True)
+while True:
+    bpf(number, 1, read, 128)
+"""
+"""Another tool, which reads a map all the time."""
+
+WRITES = """
+import os, sys
+sys.stdin.readline()
+file = os.open("/dev/null", os.O_WRONLY)
+for n in range(8000):
+    os.pwrite(file, b"x", n)
+"""
+
+
+def test_what_another_tool_hides_is_counted() -> None:
+    """Where the kernel preempts a task that reads a map, no probe of its functions runs there."""
+    if not KPROBES:
+        return
+    begin = partial(Popen, stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
+    with (
+        begin([sys.executable, "-c", READS]) as reads,
+        begin([sys.executable, "-c", WRITES]) as work,
+    ):
+        assert reads.stdout is not None
+        assert int(reads.stdout.readline()) > 0
+        with trace(kernel=["vfs_write"], pid=work.pid, args=0) as traced:
+            work.stdin.write(b"\n")
+            work.stdin.close()
+            calls = len([*traced.calls()])
+            losses = traced.losses()
+        reads.kill()
+    assert calls + losses.nested_miss >= 8000
+    assert losses.events == losses.nested_miss
+    assert not losses.nested_miss or preempts()
+    print(f"{calls} calls, {losses.nested_miss} missed")

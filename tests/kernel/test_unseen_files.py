@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -64,3 +66,24 @@ def test_code_that_is_writable(lbtrace: Run, programs: Path, tmp_path: Path) -> 
     done = lbtrace("attach", "--func", "fib", "--", program, 3)
     assert done.returncode == 1
     assert "the kernel places no probes in writable code" in done.stderr
+
+
+@pytest.mark.parametrize("layer", ["same", "other"])
+def test_callers_in_files_of_an_overlay(
+    lbtrace: Run, programs: Path, tmp_path: Path, layer: str
+) -> None:
+    """As in containers. Where its layers are of several file systems stat(2) tells numbers that the
+    kernel has not; the kernel maps the file of the lower layer."""
+    lower, merged = tmp_path / "lower", tmp_path / "merged"
+    with TemporaryDirectory(dir=tmp_path if layer == "same" else "/dev/shm") as above:
+        for each in (lower, merged, above / Path("upper"), above / Path("work")):
+            each.mkdir()
+        shutil.copy(programs / "save", lower)
+        layers = f"lowerdir={lower},upperdir={above}/upper,workdir={above}/work"
+        subprocess.run(["mount", "-t", "overlay", "overlay", "-o", layers, merged], check=True)
+        try:
+            words = ("attach", "--syscall", "fsync", "--stack", "10", "--")
+            shown = lbtrace(*words, merged / "save", tmp_path / "saved").stdout
+        finally:
+            subprocess.run(["umount", "--lazy", merged], check=True)
+    assert len(re.findall(r"← put\+0x\w+ \(save\)\n.*← save\+.*\n.*← main\+", shown)) == 3, shown

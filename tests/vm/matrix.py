@@ -123,8 +123,13 @@ def _prepare(kernel: Kernel, interpreter: Interpreter, options: argparse.Namespa
     files = kernel_package.fetch(kernel)
     job = Job(
         kernel,
-        qemu.Machine(kernel.architecture, files.image, initrd.build(kernel, files)),
-        rootfs.build(kernel.architecture, interpreter),
+        qemu.Machine(
+            kernel.architecture,
+            files.image,
+            initrd.build(kernel, files),
+            counted=options.count_instructions,
+        ),
+        rootfs.build(kernel.architecture, interpreter, options.packages),
         results / PAYLOAD,
         results,
     )
@@ -235,10 +240,16 @@ def _parse() -> argparse.Namespace:
         "--programs", type=Path, help="programs compiled for the tests; may hold one per machine"
     )
     parser.add_argument(
+        "--packages", type=str.split, default=[], help="of Debian, which the tests want as well"
+    )
+    parser.add_argument(
         "--results",
         type=Path,
         default=OUT / "results",
         help="where results are left (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--count-instructions", action="store_true", help="emulated, an instruction a nanosecond"
     )
     parser.add_argument("--limit", type=float, default=1500, help="seconds a machine may run")
     parser.add_argument("--jobs", type=int, default=1, help="machines that run at once")

@@ -7,6 +7,7 @@ ever runs; what those would have made and a test needs is made here.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from cache import OUT, digest, made, recipe
@@ -33,10 +34,10 @@ PACKAGES = [
 UNNEEDED = ["usr/share/doc", "usr/share/locale", "usr/share/man", "usr/share/info"]
 
 
-def build(architecture: str, interpreter: Interpreter) -> Path:
-    """The image of the root file system for ``architecture``."""
+def build(architecture: str, interpreter: Interpreter, more: Iterable[str] = ()) -> Path:
+    """The image of the root file system for ``architecture``, with ``more`` packages."""
     suite = Suite(USERLAND, architecture)
-    packages = suite.closure(PACKAGES)
+    packages = suite.closure([*PACKAGES, *more])
     key = digest(
         recipe("rootfs.py", "image.py", "interpreter.py"), *(package.file for package in packages)
     )

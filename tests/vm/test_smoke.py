@@ -16,8 +16,10 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 GUEST = Path(__file__).parent / "guest"
 
 
-def pytest_as_in_guests(at: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    features = ",".join(sorted(KERNELS["6.1"].features))
+def pytest_as_in_guests(
+    at: Path, *words: str, kernel: str = "6.1"
+) -> subprocess.CompletedProcess[str]:
+    features = ",".join(sorted(KERNELS[kernel].features))
     environment = {"LBTRACE_REQUIRE": "kernel", "LBTRACE_VM_FEATURES": features}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "left_out"]
     return subprocess.run(
@@ -39,6 +41,11 @@ def test_each_row_is_a_test() -> None:
     done = pytest_as_in_guests(REPOSITORY, "--collect-only", *here)
     assert done.returncode == 0, done.stdout + done.stderr
     assert {line for line in done.stdout.splitlines() if "::" in line} == set(here)
+
+
+def test_those_of_the_newest_kernel_are_tests() -> None:
+    done = pytest_as_in_guests(REPOSITORY, "--collect-only", *smoke.NEWEST, kernel="newest")
+    assert {line for line in done.stdout.splitlines() if "::" in line} == {*smoke.NEWEST}, done
 
 
 def test_each_row_has_a_reason() -> None:
