@@ -20,6 +20,7 @@ void lbt_flow_reset(struct lbt_flow *flow)
 	flow->taken.count = 0;
 	flow->state = NEXT_WAY;
 	flow->loops_to_entry = flow->overlaps = flow->failed = flow->answered = 0;
+	flow->loses_stack = 0;
 	flow->seen = 0;
 }
 
