@@ -57,38 +57,16 @@ int lbt_flow_add(struct lbt_flow *flow, const unsigned char *code, size_t size, 
 	return part->spots != NULL;
 }
 
-size_t lbt_flow_outs(const struct lbt_flow *flow, const struct lbt_out **outs)
-{
-	*outs = flow->outs.items;
-	return flow->outs.count;
-}
-
 size_t lbt_flow_joins(const struct lbt_flow *flow, const struct lbt_out **joins)
 {
 	*joins = flow->joins.items;
 	return flow->joins.count;
 }
 
-size_t lbt_flow_hidings(const struct lbt_flow *flow, const struct lbt_hiding **hidings)
-{
-	*hidings = flow->hidings.items;
-	return flow->hidings.count;
-}
-
 size_t lbt_flow_taken(const struct lbt_flow *flow, const uint64_t **addresses)
 {
 	*addresses = flow->taken.items;
 	return flow->taken.count;
-}
-
-int lbt_flow_loses_stack(const struct lbt_flow *flow)
-{
-	return flow->loses_stack;
-}
-
-int lbt_flow_loops_to_entry(const struct lbt_flow *flow)
-{
-	return flow->loops_to_entry;
 }
 
 int lbt_flow_length(const struct lbt_flow *flow, uint64_t address)
@@ -239,6 +217,6 @@ int lbt_flow_in_loop(struct lbt_flow *flow, uint64_t address, size_t most)
 			lead_all(flow, flow->ahead.items[--flow->ahead.count], (int64_t)address);
 	for (size_t each = 0; each < flow->reached.count; each++)
 		if (flow->reached.items[each] >= 0)
-			spot_of(flow, (uint64_t)flow->reached.items[each])->marks &= (uint8_t)~LEADS;
+			spot_of(flow, (uint64_t)flow->reached.items[each])->marks &= (uint16_t)~LEADS;
 	return found;
 }

@@ -124,6 +124,7 @@ class Flow(ReachedCode):
         super().__init__(parts, around, native)
         self._computed = ComputedJumps(self, self._continue)
         self._pushed: set[int] = set()
+        self._found = ffi.new("struct lbt_found *")
         self._seen_outs = self._seen_hidings = 0
 
     def follow(self, parts: Sequence[Code], pads: Sequence[int]) -> Code | None:
@@ -156,25 +157,28 @@ class Flow(ReachedCode):
 
     def _continue(self, way: WorkItem) -> None:
         """Follow the code from ``way`` on."""
-        pointer, base = (lib.LBT_NO_DEPTH if d is None else d for d in way.stack)
+        pointer, base = way.stack
+        pointer = lib.LBT_NO_DEPTH if pointer is None else pointer
+        base = lib.LBT_NO_DEPTH if base is None else base
+        found = self._found
         lib.lbt_flow_from(self.native, way.address, pointer, base, way.source)
-        about = ffi.new("uint64_t *")
-        while need := lib.lbt_flow_run(self.native, about):
-            self.answer(need, about[0])
-        self.loops_to_entry |= bool(lib.lbt_flow_loops_to_entry(self.native))
-        self._note_outs()
-        self._note_hidden()
+        while need := lib.lbt_flow_run(self.native, found):
+            self.answer(need, found.about)
+        self.loops_to_entry |= bool(found.loops_to_entry)
+        self.loses_stack = bool(found.loses_stack)
+        if found.out_count > self._seen_outs:
+            self._note_outs(found)
+        if found.hiding_count > self._seen_hidings:
+            self._note_hidden(found)
 
     def _land(self, pad: int) -> None:
         """Follow the code from a landing pad on."""
         self.landed.add(pad)
         self._continue(WorkItem(pad, UNKNOWN))
 
-    def _note_outs(self) -> None:
-        outs = ffi.new("const struct lbt_out **")
-        count = lib.lbt_flow_outs(self.native, outs)
-        for number in range(self._seen_outs, count):
-            out = outs[0][number]
+    def _note_outs(self, found: Any) -> None:
+        for number in range(self._seen_outs, found.out_count):
+            out = found.outs[number]
             ip, pointer = out.address, depth_of(out.pointer)
             if out.kind == lib.FLOW_JUMP_THROUGH:
                 self._computed.stacks[ip] = Stack(pointer, depth_of(out.base))
@@ -182,17 +186,15 @@ class Flow(ReachedCode):
                 self.outs[ip] = Out(self.instructions[ip], "return")
             else:
                 self.outs[ip] = Out(self.instructions[ip], "tail", pointer or 0)
-        self._seen_outs = count
+        self._seen_outs = found.out_count
 
-    def _note_hidden(self) -> None:
-        hidings = ffi.new("const struct lbt_hiding **")
-        count = lib.lbt_flow_hidings(self.native, hidings)
-        for number in range(self._seen_hidings, count):
-            hiding = hidings[0][number]
+    def _note_hidden(self, found: Any) -> None:
+        for number in range(self._seen_hidings, found.hiding_count):
+            hiding = found.hidings[number]
             if hiding.why == lib.LBT_HIDDEN_PUSHED:
                 self._pushed.add(hiding.key)
             self.hidden[hiding.key] = _HIDDEN[hiding.why].format(hiding.at)
-        self._seen_hidings = count
+        self._seen_hidings = found.hiding_count
 
     def _judge_returns(self) -> None:
         """Take back that returns lead to what was pushed, where other ways to them say

@@ -43,7 +43,9 @@ class ReachedCode(NativeCode):
     to the same places meet at one with a negative number, so that they need not be followed one by
     one. ``outs`` are the exits, ``hidden`` describes exits that no probe can watch.
     ``loops_to_entry`` says that a jump leads to the first instruction, ``tables`` where in the code
-    tables lie; ``landed`` are the landing pads that were followed.
+    tables lie; ``landed`` are the landing pads that were followed. It ``loses_stack`` if the stack
+    pointer moves by what is known only at run time (``alloca``): what is known of it on one of
+    several ways is wrong on others then.
     """
 
     def __init__(self, parts: Sequence[Code], around: Around, native: Any) -> None:
@@ -57,24 +59,20 @@ class ReachedCode(NativeCode):
         self.loops_to_entry = False
         self.landed: set[int] = set()
         self.gave_up = False
-        self._decoders: dict[tuple[int, int], Decoder] = {}
+        self.loses_stack = False
+        self._decoded: Code | None = None
+        self._decoder: Any = None
         self._taken: list[int] = []
         self._looked_at = 0
 
     def _decode_at(self, ip: int) -> Instruction:
         part = self.part(ip)
         assert part is not None
-        return self.decoder(part, ip).decode()
-
-    def decoder(self, part: Code, address: int) -> Decoder:
-        """Return a decoder of ``part`` from ``address`` on."""
-        key = part.address, len(part.code)  # several may begin at an address
-        decoder = self._decoders.get(key)
-        if decoder is None:
-            decoder = self._decoders[key] = Decoder(64, part.code, ip=part.address)
-        decoder.position = address - part.address
-        decoder.ip = address
-        return decoder
+        if self._decoded is not part:
+            self._decoded, self._decoder = part, Decoder(64, part.code, ip=part.address)
+        self._decoder.position = ip - part.address
+        self._decoder.ip = ip
+        return self._decoder.decode()
 
     def meet(self, meeting: int, ip: int) -> None:
         """Note that the computed jump at ``ip`` leads to where others meet."""
@@ -94,27 +92,14 @@ class ReachedCode(NativeCode):
         """Return the bytes of an instruction that was reached, and their position in the file."""
         return self.raw_of(ip, lib.lbt_flow_length(self.native, ip))
 
-    @property
-    def loses_stack(self) -> bool:
-        """Whether the stack pointer moves by what is known only at run time (``alloca``), so that
-        `stack_at` is right on one of several ways."""
-        return bool(lib.lbt_flow_loses_stack(self.native))
-
-    def stack_at(self, ip: int) -> Stack | None:
-        """Return the stack at a branch; None of another instruction."""
-        stack = ffi.new("int32_t[2]")
-        if not lib.lbt_flow_depth(self.native, ip, stack, stack + 1):
-            return None
-        return Stack(depth_of(stack[0]), depth_of(stack[1]))
-
-    def is_certain(self, instruction: Instruction) -> bool:
-        """Return whether nothing else that was found says other than that ``instruction`` is
-        one."""
+    def is_certain(self, start: int, length: int) -> bool:
+        """Return whether nothing else that was found says other than that an instruction of so many
+        bytes is at ``start``."""
         if self.gave_up:
             return False
-        start, end = instruction.ip, instruction.next_ip
-        if any(table.start < end and start < table.stop for table in self.tables):
-            return False
+        for table in self.tables:
+            if table.start < start + length and start < table.stop:
+                return False
         return bool(lib.lbt_flow_is_apart(self.native, start))
 
     def certain(self) -> dict[int, int]:
@@ -127,11 +112,6 @@ class ReachedCode(NativeCode):
             for ip in [i for i, end in found.items() if table.start < end and i < table.stop]:
                 del found[ip]
         return found
-
-    def is_in_loop(self, address: int, most: int) -> bool:
-        """Return whether the instruction at ``address`` may lead back to itself; true also where
-        more than ``most`` lead to it."""
-        return bool(lib.lbt_flow_in_loop(self.native, address, most))
 
     def labels(self) -> list[int]:
         """Return the addresses that the code takes."""
