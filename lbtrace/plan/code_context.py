@@ -213,7 +213,8 @@ class CodeContext:
 
     def is_data(self, address: int) -> bool:
         """Return whether ``address`` lies in a section of data: nothing there is a function."""
-        return any(address in section for section in self._image.once(find_data))
+        sections = self._image.once(find_data)
+        return bool(sections) and any(address in section for section in sections)
 
     def _around_amid(self, start: int, address: int) -> Function | None:
         """The function around one that begins at ``start`` amid an instruction, if it reaches to
@@ -258,7 +259,10 @@ class CodeContext:
 
     def read(self, address: int, size: int) -> bytes:
         """See `lbtrace.machine.function_code.Around.read`."""
-        return self._memory.read(address, size) if self._is_constant(address) else b""
+        for constant in self._constant:
+            if address in constant:
+                return self._memory.read(address, min(size, constant.stop - address))
+        return b""
 
     def word(self, address: int) -> int | None:
         """See `lbtrace.machine.function_code.Around.word`."""

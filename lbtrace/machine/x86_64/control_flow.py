@@ -6,9 +6,8 @@ is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from iced_x86 import FlowControl
 
@@ -36,6 +35,8 @@ _HIDDEN = {
     lib.LBT_HIDDEN_PUSHED: "the return at {:#x} leads to what was pushed",
 }
 
+T = TypeVar("T")
+
 _GOES_ON = frozenset({FlowControl.NEXT, FlowControl.CALL, FlowControl.INDIRECT_CALL})
 
 
@@ -47,12 +48,11 @@ class Flows:
         self._returning = _Answers()
         self._around: Around | None = None
 
-    @contextmanager
     def follow(
-        self, parts: Sequence[Code], around: Around, pads: Sequence[int] = ()
-    ) -> Iterator[Flow]:
-        """Give the code of a function that is reached from its start, and from ``pads``, at which
-        the program may continue after an exception."""
+        self, parts: Sequence[Code], around: Around, pads: Sequence[int], look: Callable[[Flow], T]
+    ) -> T:
+        """Return what ``look`` sees in the code of a function that is reached from its start, and
+        from ``pads``, at which the program may continue after an exception."""
         if around is not self._around:
             self._answers, self._around = _Answers(), around
         answers = self._answers if around.settled else _Answers()
@@ -64,7 +64,7 @@ class Flows:
                 found.__dict__.clear()
                 lib.lbt_flow_reset(native)
                 found = Flow(parts, around, native)
-            yield found
+            return look(found)
         finally:
             found.__dict__.clear()  # what it consists of refers to it, so that it would stay
             answers.give_back(native)

@@ -55,8 +55,9 @@ class Finder(ExitFinder):
 
     def exits(self, parts: Sequence[Code], around: Around, pads: Sequence[int] = ()) -> Exits:
         """See `lbtrace.machine.ExitFinder.exits`."""
-        with self._flows.follow(parts, around, pads) as flow:
-            return self._exits(flow, around, pads)
+        return self._flows.follow(
+            parts, around, pads, lambda flow: self._exits(flow, around, pads)
+        )
 
     def _exits(self, flow: Flow, around: Around, pads: Sequence[int]) -> Exits:
         found: list[Exit] = []
@@ -86,10 +87,7 @@ class Finder(ExitFinder):
         uncertain: bool = False,
     ) -> dict[int, int]:
         """See `lbtrace.machine.ExitFinder.reached`."""
-        with self._flows.follow(parts, around, pads) as flow:
-            if uncertain:
-                return {each.ip: each.next_ip for each in flow.instructions.values()}
-            return flow.certain()
+        return self._flows.follow(parts, around, pads, lambda flow: flow.reached(uncertain))
 
     def leads_to(self, code: Code, address: int) -> bool:
         """See `lbtrace.machine.ExitFinder.leads_to`."""

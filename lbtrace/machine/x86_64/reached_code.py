@@ -88,10 +88,6 @@ class ReachedCode(NativeCode):
         lib.lbt_flow_straight_line(self.native, ip, into, count)
         return [*ffi.unpack(into, count)]
 
-    def raw(self, ip: int) -> tuple[bytes, int]:
-        """Return the bytes of an instruction that was reached, and their position in the file."""
-        return self.raw_of(ip, lib.lbt_flow_length(self.native, ip))
-
     def is_certain(self, start: int, length: int) -> bool:
         """Return whether nothing else that was found says other than that an instruction of so many
         bytes is at ``start``."""
@@ -102,11 +98,14 @@ class ReachedCode(NativeCode):
                 return False
         return bool(lib.lbt_flow_is_apart(self.native, start))
 
-    def certain(self) -> dict[int, int]:
-        """Return all instructions that are certain, by their addresses, and their ends."""
+    def reached(self, uncertain: bool) -> dict[int, int]:
+        """Return all instructions, or those that are certain, by their addresses, and their
+        ends."""
+        native, length, is_apart = self.native, lib.lbt_flow_length, lib.lbt_flow_is_apart
+        if uncertain:
+            return {ip: ip + length(native, ip) for ip in self.instructions}
         if self.gave_up:
             return {}
-        native, length, is_apart = self.native, lib.lbt_flow_length, lib.lbt_flow_is_apart
         found = {ip: ip + length(native, ip) for ip in self.instructions if is_apart(native, ip)}
         for table in self.tables:
             for ip in [i for i, end in found.items() if table.start < end and i < table.stop]:

@@ -154,6 +154,7 @@ class Steps:
         self.native = ffi.gc(lib.lbt_steps_new(), lib.lbt_steps_free)
         self.ways = ffi.new("struct lbt_way[]", lib.LBT_WAYS)
         self._factory = iced_x86.InstructionInfoFactory()
+        self._numbers: dict[object, int] = {}
         self._count = 0
         if self.native == ffi.NULL:
             raise MemoryError
@@ -162,9 +163,12 @@ class Steps:
         """Tell native code what `Restored.before` says of the instruction ``raw``, which does not
         depend on its address."""
         found = self.restored[number].before(Decoder(64, raw).decode(), self._factory)
+        before = lib.LBT_NO_STEP
         if found is not None:
-            self.restored.append(found)
-        before = len(self.restored) - 1 if found is not None else lib.LBT_NO_STEP
+            key = found.sinks, found.base, frozenset(found.origins.items()), found.stores
+            before = self._numbers.setdefault(key, len(self.restored))
+            if before == len(self.restored):
+                self.restored.append(found)
         if not lib.lbt_steps_add(self.native, number, raw, len(raw), before):
             raise MemoryError
         self._count += 1
