@@ -87,6 +87,21 @@ int lbt_flow_is_apart(const struct lbt_flow *flow, uint64_t address)
 	return 1;
 }
 
+size_t lbt_flow_reached(const struct lbt_flow *flow, int apart, uint64_t *starts, uint64_t *ends)
+{
+	size_t count = 0;
+
+	for (size_t each = 0; each < flow->taken.count; each++) {
+		uint64_t address = flow->taken.items[each];
+
+		if (apart && !lbt_flow_is_apart(flow, address))
+			continue;
+		starts[count] = address;
+		ends[count++] = address + spot_of(flow, address)->length;
+	}
+	return count;
+}
+
 int64_t lbt_flow_before(const struct lbt_flow *flow, uint64_t address)
 {
 	const struct spot *spot = spot_of(flow, address);

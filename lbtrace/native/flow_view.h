@@ -11,6 +11,8 @@ size_t lbt_flow_taken(const struct lbt_flow *flow, const uint64_t **addresses);
 /* Of an instruction: its length, 0 where none was reached there; whether it shares a byte. */
 int lbt_flow_length(const struct lbt_flow *flow, uint64_t address);
 int lbt_flow_is_apart(const struct lbt_flow *flow, uint64_t address);
+/* Those that were reached, or of them those that share no byte, and their ends: how many. */
+size_t lbt_flow_reached(const struct lbt_flow *flow, int apart, uint64_t *starts, uint64_t *ends);
 /* The one that continues to it, or -1; those that jump to it, the last first, and how many. */
 int64_t lbt_flow_before(const struct lbt_flow *flow, uint64_t address);
 size_t lbt_flow_sources(const struct lbt_flow *flow, uint64_t address, int64_t *into,

@@ -46,6 +46,7 @@ class Flows:
     def __init__(self) -> None:
         self._answers = _Answers()
         self._returning = _Answers()
+        self._spare: list[_Answers] = []
         self._around: Around | None = None
 
     def follow(
@@ -55,7 +56,7 @@ class Flows:
         from ``pads``, at which the program may continue after an exception."""
         if around is not self._around:
             self._answers, self._around = _Answers(), around
-        answers = self._answers if around.settled else _Answers()
+        answers = self._answers if around.settled else self._take_none()
         native = answers.take()
         found = Flow(parts, around, native)
         try:
@@ -67,7 +68,17 @@ class Flows:
             return look(found)
         finally:
             found.__dict__.clear()  # what it consists of refers to it, so that it would stay
-            answers.give_back(native)
+            self._give_back(answers, native)
+
+    def _take_none(self) -> _Answers:
+        """Return no answers, for those for now: the asker may be in the midst of another one."""
+        return self._spare.pop() if self._spare else _Answers()
+
+    def _give_back(self, answers: _Answers, native: Any) -> None:
+        answers.give_back(native)
+        if answers is not self._answers:
+            lib.lbt_answers_forget(answers.native)
+            self._spare.append(answers)
 
     def surely_returns(
         self, code: memoryview, address: int, returns: Callable[[int], bool]
@@ -85,11 +96,14 @@ class Flows:
         """Return whether every path from the beginning of ``body``, and from where it continues
         after exceptions, ends in a call that never returns, in a trap, or in an endless loop; false
         where that takes long to decide."""
-        answers = _Answers()  # those for now: the asker may be in the midst of another answer
+        answers = self._take_none()
+        native = answers.take()
         try:
-            return NativeCode(body.parts, around, answers.take()).never_returns(body)
+            return NativeCode(body.parts, around, native).never_returns(body)
         except UnfitError:
             return False
+        finally:
+            self._give_back(answers, native)
 
 
 class _Answers:

@@ -101,12 +101,12 @@ class ReachedCode(NativeCode):
     def reached(self, uncertain: bool) -> dict[int, int]:
         """Return all instructions, or those that are certain, by their addresses, and their
         ends."""
-        native, length, is_apart = self.native, lib.lbt_flow_length, lib.lbt_flow_is_apart
+        most = 0 if self.gave_up and not uncertain else len(self.instructions)
+        starts, ends = ffi.new("uint64_t[]", most), ffi.new("uint64_t[]", most)
+        count = most and lib.lbt_flow_reached(self.native, not uncertain, starts, ends)
+        found = dict(zip(ffi.unpack(starts, count), ffi.unpack(ends, count), strict=True))
         if uncertain:
-            return {ip: ip + length(native, ip) for ip in self.instructions}
-        if self.gave_up:
-            return {}
-        found = {ip: ip + length(native, ip) for ip in self.instructions if is_apart(native, ip)}
+            return found
         for table in self.tables:
             for ip in [i for i, end in found.items() if table.start < end and i < table.stop]:
                 del found[ip]
