@@ -90,7 +90,9 @@ class TypeTable:
             for at, hash, place, kind in self._likely
             if kind in POINTER_OR_STRUCT
             # After a byte of flags and one or two of the length.
-            and (data.startswith(own_bytes, place[0] + 2) or data.startswith(own_bytes, place[0] + 3))
+            and (
+                data.startswith(own_bytes, place[0] + 2) or data.startswith(own_bytes, place[0] + 3)
+            )
             and self._own_name(*place).startswith(own)
         ]
 

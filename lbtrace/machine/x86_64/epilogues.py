@@ -35,6 +35,7 @@ CONDITIONAL = 4
 """Conditional entries of all epilogues of a function, at most: a call may come by each, and three
 emulated instructions cost about as much as one that is single-stepped."""
 
+
 class _Way(Struct, frozen=True):
     """A hit of the instruction at ``address`` leads to the return: always (None), or only if it
     jumps, or does not."""

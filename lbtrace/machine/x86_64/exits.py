@@ -55,9 +55,7 @@ class Finder(ExitFinder):
 
     def exits(self, parts: Sequence[Code], around: Around, pads: Sequence[int] = ()) -> Exits:
         """See `lbtrace.machine.ExitFinder.exits`."""
-        return self._flows.follow(
-            parts, around, pads, lambda flow: self._exits(flow, around, pads)
-        )
+        return self._flows.follow(parts, around, pads, lambda flow: self._exits(flow, around, pads))
 
     def _exits(self, flow: Flow, around: Around, pads: Sequence[int]) -> Exits:
         found: list[Exit] = []

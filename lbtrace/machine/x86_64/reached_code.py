@@ -72,7 +72,8 @@ class ReachedCode(NativeCode):
             self._decoded, self._decoder = part, Decoder(64, part.code, ip=part.address)
         self._decoder.position = ip - part.address
         self._decoder.ip = ip
-        return self._decoder.decode()
+        decoded: Instruction = self._decoder.decode()
+        return decoded
 
     def meet(self, meeting: int, ip: int) -> None:
         """Note that the computed jump at ``ip`` leads to where others meet."""

@@ -9,7 +9,7 @@ the function takes: an entry too many, should there be one, also leads to a true
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from struct import Struct as Layout
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -88,6 +88,7 @@ class SwitchTables:
         self._sweeps: dict[tuple[int, int], frozenset[int] | None] = {}
         self._tables: dict[tuple[int, int, int | None, bool], Leads | None] = {}
         self._limits: dict[int, int] = {}
+        self._writes: dict[int, frozenset[str]] = {}
 
     def forget(self) -> None:
         """Forget what may have changed, as more code has become known."""
@@ -186,10 +187,13 @@ class SwitchTables:
     def _writer(self, before: Sequence[Instruction], name: str) -> int | None:
         return next((n for n, i in enumerate(before) if name in self._written(i)), None)
 
-    def _written(self, instruction: Instruction) -> set[str | _Cell]:
-        used = self._info.info(instruction).used_registers()
-        written: set[str | _Cell] = {_name(u.register) for u in used if u.access in WRITES}
-        return written - {""}
+    def _written(self, instruction: Instruction) -> Collection[str | _Cell]:
+        written = self._writes.get(instruction.ip)
+        if written is None:
+            used = self._info.info(instruction).used_registers()
+            names = {_name(u.register) for u in used if u.access in WRITES}
+            written = self._writes[instruction.ip] = frozenset(names - {""})
+        return written
 
     def _limit(self, loads: Instruction) -> int | None:
         """The highest index, by the comparisons that guard the jump; the first that was found is
