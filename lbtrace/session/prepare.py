@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from lbtrace.session import plan_cache
 from lbtrace.session.request import Prepared, Request
-from lbtrace.system.collecting import uncollected
 from lbtrace.system.lookups import recording
 
 
@@ -17,21 +16,16 @@ def prepare(request: Request, *, cache: bool = True) -> Prepared:
     Nothing is attached, nothing is started. Raises `LbtraceError`: of the target, the files, the
     patterns and the expressions.
     """
-    with uncollected():
-        return _mark_unreliable(_prepare(request, cache))
-
-
-def _prepare(request: Request, cache: bool) -> Prepared:
     place = plan_cache.place_of(request) if cache else None
     if place is not None and (kept := place.load()) is not None:
-        return kept
+        return _mark_unreliable(kept)
     from lbtrace.session.planning import plan  # imported here: plans that are kept do without
 
     with recording() as lookups:
         planned = plan(request)
     if place is not None:
         place.store(planned, lookups)
-    return planned.prepared
+    return _mark_unreliable(planned.prepared)
 
 
 def _mark_unreliable(prepared: Prepared) -> Prepared:
