@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from iced_x86 import Decoder, Instruction, Mnemonic
@@ -11,7 +11,7 @@ from msgspec import Struct
 from lbtrace.machine._code_scan import ffi, lib
 from lbtrace.machine.code import Code, ExitKind
 from lbtrace.machine.function_code import Around
-from lbtrace.machine.x86_64.flow_lookups import Before, Instructions, Sources
+from lbtrace.machine.x86_64.flow_lookups import Instructions
 from lbtrace.machine.x86_64.native_code import TOO_MUCH, NativeCode, UnfitError
 from lbtrace.machine.x86_64.stack_depth import Stack
 
@@ -38,10 +38,9 @@ class Out(Struct, frozen=True):
 class ReachedCode(NativeCode):
     """The code of a function as far as it is known.
 
-    ``instructions`` are those reached, by their addresses; ``before`` gives of
-    an instruction the one that continues to it, ``sources`` those that jump to it. Computed jumps
+    ``instructions`` are those reached, by their addresses. Computed jumps
     to the same places meet at one with a negative number, so that they need not be followed one by
-    one. ``outs`` are the exits, ``hidden`` describes exits that no probe can watch.
+    one: ``meetings``. ``outs`` are the exits, ``hidden`` describes exits that no probe can watch.
     ``loops_to_entry`` says that a jump leads to the first instruction, ``tables`` where in the code
     tables lie; ``landed`` are the landing pads that were followed. It ``loses_stack`` if the stack
     pointer moves by what is known only at run time (``alloca``): what is known of it on one of
@@ -51,8 +50,7 @@ class ReachedCode(NativeCode):
     def __init__(self, parts: Sequence[Code], around: Around, native: Any) -> None:
         super().__init__(parts, around, native)
         self.instructions = Instructions(native, self._decode_at)
-        self.before = Before(native)
-        self.sources = Sources(native)
+        self.meetings: dict[int, list[int]] = {}
         self.outs: dict[int, Out] = {}
         self.hidden: dict[int, str] = {}
         self.tables: list[range] = []
@@ -79,7 +77,18 @@ class ReachedCode(NativeCode):
         """Note that the computed jump at ``ip`` leads to where others meet."""
         if not lib.lbt_flow_meet(self.native, meeting, ip):
             raise UnfitError(TOO_MUCH)
-        self.sources.meetings.setdefault(meeting, []).append(ip)
+        self.meetings.setdefault(meeting, []).append(ip)
+
+    def leading(self, ip: int) -> Iterator[tuple[int, bool]]:
+        """Yield what leads to the instruction at ``ip``, and whether by a jump."""
+        count = lib.lbt_flow_sources(self.native, ip, ffi.NULL, 0)
+        into = ffi.new("int64_t[]", count)
+        lib.lbt_flow_sources(self.native, ip, into, count)
+        for source in reversed(ffi.unpack(into, count) if count else ()):
+            yield from ((each, True) for each in self.meetings.get(source, [source]))
+        last = lib.lbt_flow_before(self.native, ip)
+        if last >= 0:
+            yield int(last), False
 
     def straight_line(self, ip: int) -> list[int]:
         """Return the instructions, one continuing to the next with no jump to between them, among

@@ -176,12 +176,7 @@ class SwitchTables:
         first = code.straight_line(ip)[0]
         if first == code.start or first in code.landed:
             return []
-        found: list[tuple[int, bool]] = []
-        for source in code.sources.get(first, ()):
-            met = [source] if source > 0 else code.sources.meetings.get(source, [])
-            found += [(each, True) for each in met]
-        last = code.before.get(first)
-        found += [(last, False)] if last is not None else []
+        found = [*code.leading(first)]
         return found if len(found) <= most else []
 
     def _writer(self, before: Sequence[Instruction], name: str) -> int | None:
