@@ -64,6 +64,7 @@ OWN = {
         "flow",
         "flow_view",
         "flow_ends",
+        "epilogues",
     ),
 }
 """Modules that are made of files of lbtrace/native alone."""

@@ -64,6 +64,9 @@ STANDARD = frozenset(
 ELEMENTS = frozenset({"std::pair", "std::tuple", "std::variant"})
 """Those of whose arguments none has a default."""
 
+OF_NAMES = "".join(chr(code) for code in range(128) if chr(code).isalnum()) + "_:"
+"""What names consist of, as far as it is ASCII."""
+
 BRACKETS = {"<": ">", "(": ")", "[": "]", "{": "}"}
 
 OPERATOR = re.compile(r"operator\s*(<=>|<<=|>>=|<<|>>|<=|>=|->\*|->|<(?!.*>)|<(?=<)|<|>)")
@@ -142,8 +145,10 @@ def _template(text: str, at: int, before: str, depth: int) -> tuple[str, int]:
     if at >= len(text):
         raise ValueError("unbalanced")
     arguments = _split(inner)
-    own = re.search(r"[\w:]*$", before)
-    name = own[0] if own else ""
+    rest = before.rstrip(OF_NAMES)
+    while rest[-1:].isalnum():  # a letter that is not one of ASCII
+        rest = rest[:-1].rstrip(OF_NAMES)
+    name = before[len(rest) :]
     arguments = _needed(name, [_unsuffixed(each) for each in arguments])
     written = f"{name}<{', '.join(arguments)}>"
     written = TEXTS.get(written, written)
@@ -151,7 +156,7 @@ def _template(text: str, at: int, before: str, depth: int) -> tuple[str, int]:
 
 
 def _unsuffixed(argument: str) -> str:
-    number = SUFFIXED.fullmatch(argument)
+    number = SUFFIXED.fullmatch(argument) if argument.endswith(("u", "U", "l", "L")) else None
     return number[1] or number[2] if number else argument
 
 
@@ -176,11 +181,10 @@ def _needed(name: str, arguments: list[str]) -> list[str]:
         last, first = arguments[-1], arguments[0]
         default = f"{CONTAINERS[name]}<{first}>" if name in CONTAINERS else VALUES.get(name)
         head, _, rest = last.partition("<")
-        own = rest.endswith(">") and _same(rest[:-1], first)
-        if not name.startswith("std::"):
-            if not (own and head == "std::allocator"):
-                break
-        elif not (own and head in OF_FIRST) and not last.startswith(ALWAYS) and last != default:
+        standard = name.startswith("std::")
+        alike = OF_FIRST if standard else ("std::allocator",)
+        own = head in alike and rest.endswith(">") and _same(rest[:-1], first)
+        if not own and not (standard and (last.startswith(ALWAYS) or last == default)):
             break
         arguments = arguments[:-1]
     return arguments

@@ -140,7 +140,7 @@ def _cpp(name: str) -> str:
     done = lib.lbt_demangle(name.encode(errors="replace"), into, len(into))
     if done < 0:
         raise _Unbounded
-    return bytes(ffi.string(into)).decode(errors="replace") if done else ""
+    return str(ffi.string(into), errors="replace") if done else ""
 
 
 def _rust(name: str) -> str:

@@ -217,15 +217,16 @@ class TableFunctions(Functions):
         """One of the names is the function's, the others are aliases; the largest size."""
         table = self._table
         group = [*map(table.symbol, table.group(self._kind, number))]
+        first, address, aliases = group[0], table.start(self._kind, number), tuple[str, ...]()
+        size = first.size
         if len(group) > 1:
             group.sort(key=_rank)
-        first, address = group[0], table.start(self._kind, number)
-        names = dict.fromkeys(symbol.name for symbol in group)
-        size = max(symbol.size for symbol in group)
+            first, size = group[0], max(symbol.size for symbol in group)
+            names = dict.fromkeys(symbol.name for symbol in group)
+            aliases = tuple(name for name in names if name != first.name)
         if table.is_thinned:  # others may be larger
             size = table.largest(self._kind, number)
         size = self._size(number, size)
-        aliases = tuple(name for name in names if name != first.name)
         offset = self._image.offset(address)
         return Function(first.name, address, size, offset, aliases, local=first.local)
 

@@ -34,6 +34,9 @@ NUMBER = 10
 USUAL_HEADER = b"\x01\x1b\x03\x3b"
 """Version 1; a relative pointer; a count; a table of offsets from itself, in order."""
 
+USUAL_ENTRY = Struct("<IIii")
+"""A length, the distance of the CIE, where the code begins, and its size."""
+
 FORMATS = {0x00: "<Q", 0x02: "<H", 0x03: "<I", 0x04: "<Q", 0x0A: "<h", 0x0B: "<i", 0x0C: "<q"}
 LAYOUTS = {layout: Struct(layout) for layout in ("<B", *FORMATS.values())}
 
@@ -120,6 +123,12 @@ class Unwind:
 
     def _extent(self, description: int) -> range:
         """The code that a frame description is for."""
+        place = self._place(description)
+        length, back, distance, size = USUAL_ENTRY.unpack_from(self._image.data, place)
+        usual = self._augmentation(description + 4 - back).addresses == PC_RELATIVE | 0x0B
+        if usual and distance and length not in (0, 0xFFFFFFFF):
+            start = description + 8 + distance
+            return range(start, start + size)
         entry = self._reader(description)
         if entry.number("<I") in (0, 0xFFFFFFFF):
             return range(0)
@@ -167,9 +176,14 @@ class Unwind:
             return
 
     def _reader(self, address: int) -> _Reader:
+        at = self._place(address)
+        return _Reader(self._image.data, at, address - at)
+
+    def _place(self, address: int) -> int:
+        """Where in the file is what is at an address."""
         for start, end, base in self._loaded:
             if start <= address < end:
-                return _Reader(self._image.data, address - base, base)
+                return address - base
         raise IndexError(address)
 
     @cached_property

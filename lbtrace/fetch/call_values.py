@@ -51,6 +51,8 @@ class CallValues(Struct, frozen=True):
     @property
     def kept(self) -> str:
         """The registers of whose content at entry the result is fetched, separated by spaces."""
+        if not self.result_fetches:
+            return ""
         found = dict.fromkeys(f.register for f in self.result_fetches if f.base == "kept")
         return " ".join(found)
 
@@ -62,7 +64,8 @@ class CallValues(Struct, frozen=True):
     def at(self, address: int, register: str) -> CallValues:
         """Return the same where the entry's probe is at ``address`` of its file, which is what
         ``register`` holds there: what lies in the file is relative to it."""
-        if all(f.base != "file" for f in (*self.fetches, *self.result_fetches)):
+        fetches = (*self.fetches, *self.result_fetches)
+        if not fetches or all(fetch.base != "file" for fetch in fetches):
             return self
 
         def moved(fetch: Fetch, base: Literal["register", "kept"]) -> Fetch:

@@ -2,6 +2,7 @@
 #include "answers.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct answer {
 	uint64_t key; /* the address, doubled, plus 1 for a pointer; plus 1: 0 is none */
@@ -55,6 +56,12 @@ void lbt_answers_free(struct lbt_answers *answers)
 {
 	free(answers->items);
 	free(answers);
+}
+
+void lbt_answers_forget(struct lbt_answers *answers)
+{
+	memset(answers->items, 0, answers->room * sizeof(*answers->items));
+	answers->count = 0;
 }
 
 static int grow(struct lbt_answers *answers)

@@ -269,7 +269,7 @@ static void begin(struct lbt_flow *flow, const struct way *way)
 	flow->state = IN_LINE;
 }
 
-int lbt_flow_run(struct lbt_flow *flow, uint64_t *about)
+static int run(struct lbt_flow *flow, uint64_t *about)
 {
 	int need;
 
@@ -311,6 +311,17 @@ int lbt_flow_run(struct lbt_flow *flow, uint64_t *about)
 		flow->state = NEXT_WAY;
 	}
 	return LBT_FAILED;
+}
+
+int lbt_flow_run(struct lbt_flow *flow, struct lbt_found *found)
+{
+	uint64_t about = 0;
+	int need = run(flow, &about);
+
+	*found = (struct lbt_found){flow->outs.items, flow->hidings.items, flow->outs.count,
+				    flow->hidings.count, about, flow->loops_to_entry,
+				    flow->loses_stack};
+	return need;
 }
 
 int lbt_flow_from(struct lbt_flow *flow, uint64_t address, int32_t pointer, int32_t base,

@@ -29,6 +29,37 @@ enum lbt_decoded { LBT_PLAIN, LBT_INVALID };
 
 struct lbt_flow;
 
+/* Why an exit may be unknown. */
+enum lbt_hidden {
+	LBT_HIDDEN_CALL, LBT_HIDDEN_END, LBT_HIDDEN_NO_CODE, LBT_HIDDEN_TRAP, LBT_HIDDEN_PUSHED,
+};
+
+/* An instruction by which the function is left; at computed jumps it is not known whether. */
+struct lbt_out {
+	uint64_t address;
+	int32_t pointer, base;
+	int32_t kind; /* enum flow */
+};
+
+/* Of what an exit may be unknown: about an instruction, of which the key is the end or the address. */
+struct lbt_hiding {
+	uint64_t key, at;
+	int32_t why;
+};
+
+/*
+ * What was found so far, in the order in which it was; and about which address something must be
+ * known.
+ */
+struct lbt_found {
+	const struct lbt_out *outs;
+	const struct lbt_hiding *hidings;
+	size_t out_count, hiding_count;
+	uint64_t about;
+	int loops_to_entry;
+	int loses_stack; /* it may be anywhere at what was reached on several ways: alloca() */
+};
+
 /* A flow reads the parts that are added, which must not overlap, and stay where they are. */
 struct lbt_flow *lbt_flow_new(struct lbt_answers *answers);
 void lbt_flow_free(struct lbt_flow *flow);
@@ -45,8 +76,8 @@ int lbt_flow_from(struct lbt_flow *flow, uint64_t address, int32_t pointer, int3
 /* Notes that a computed jump leads to where others do, too. */
 int lbt_flow_meet(struct lbt_flow *flow, int64_t meeting, uint64_t from);
 
-/* Follows all, until something must be known, about an address. */
-int lbt_flow_run(struct lbt_flow *flow, uint64_t *about);
+/* Follows all, until something must be known. */
+int lbt_flow_run(struct lbt_flow *flow, struct lbt_found *found);
 
 /*
  * Looks at most at so many instructions from the places on, for whether any way ends in a return.

@@ -7,7 +7,10 @@
 #include "x86_64_stack.h"
 
 enum { PARTS = 64, LARGEST = 1 << 28 };
-enum { TAKEN = 1, MOVES = 2, HALTS = 4, INVALID = 8, FOREIGN = 16, LEADS = 32, SEEN = 64 };
+enum {
+	TAKEN = 1, MOVES = 2, HALTS = 4, INVALID = 8, FOREIGN = 16, LEADS = 32, SEEN = 64,
+	LANDED = 128, USED = 256,
+};
 enum state { NEXT_WAY, IN_LINE, IN_EFFECTS };
 
 /* What is known of the instruction that begins at a byte. */
@@ -15,7 +18,8 @@ struct spot {
 	uint64_t before; /* the address of that which continues to it, plus 1; 0: none */
 	uint32_t source; /* the number of the last that jumps to it, plus 1 */
 	uint32_t depth;  /* the number of the stack there, plus 1 */
-	uint8_t length, flow, marks, seen;
+	uint16_t marks;
+	uint8_t length, flow, seen;
 };
 
 struct part {

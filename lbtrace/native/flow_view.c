@@ -20,6 +20,7 @@ void lbt_flow_reset(struct lbt_flow *flow)
 	flow->taken.count = 0;
 	flow->state = NEXT_WAY;
 	flow->loops_to_entry = flow->overlaps = flow->failed = flow->answered = 0;
+	flow->loses_stack = 0;
 	flow->seen = 0;
 }
 
@@ -56,38 +57,16 @@ int lbt_flow_add(struct lbt_flow *flow, const unsigned char *code, size_t size, 
 	return part->spots != NULL;
 }
 
-size_t lbt_flow_outs(const struct lbt_flow *flow, const struct lbt_out **outs)
-{
-	*outs = flow->outs.items;
-	return flow->outs.count;
-}
-
 size_t lbt_flow_joins(const struct lbt_flow *flow, const struct lbt_out **joins)
 {
 	*joins = flow->joins.items;
 	return flow->joins.count;
 }
 
-size_t lbt_flow_hidings(const struct lbt_flow *flow, const struct lbt_hiding **hidings)
-{
-	*hidings = flow->hidings.items;
-	return flow->hidings.count;
-}
-
 size_t lbt_flow_taken(const struct lbt_flow *flow, const uint64_t **addresses)
 {
 	*addresses = flow->taken.items;
 	return flow->taken.count;
-}
-
-int lbt_flow_loses_stack(const struct lbt_flow *flow)
-{
-	return flow->loses_stack;
-}
-
-int lbt_flow_loops_to_entry(const struct lbt_flow *flow)
-{
-	return flow->loops_to_entry;
 }
 
 int lbt_flow_length(const struct lbt_flow *flow, uint64_t address)
@@ -106,6 +85,21 @@ int lbt_flow_is_apart(const struct lbt_flow *flow, uint64_t address)
 		    (each > at || each + part->spots[each].length > at))
 			return 0;
 	return 1;
+}
+
+size_t lbt_flow_reached(const struct lbt_flow *flow, int apart, uint64_t *starts, uint64_t *ends)
+{
+	size_t count = 0;
+
+	for (size_t each = 0; each < flow->taken.count; each++) {
+		uint64_t address = flow->taken.items[each];
+
+		if (apart && !lbt_flow_is_apart(flow, address))
+			continue;
+		starts[count] = address;
+		ends[count++] = address + spot_of(flow, address)->length;
+	}
+	return count;
 }
 
 int64_t lbt_flow_before(const struct lbt_flow *flow, uint64_t address)
@@ -238,6 +232,6 @@ int lbt_flow_in_loop(struct lbt_flow *flow, uint64_t address, size_t most)
 			lead_all(flow, flow->ahead.items[--flow->ahead.count], (int64_t)address);
 	for (size_t each = 0; each < flow->reached.count; each++)
 		if (flow->reached.items[each] >= 0)
-			spot_of(flow, (uint64_t)flow->reached.items[each])->marks &= (uint8_t)~LEADS;
+			spot_of(flow, (uint64_t)flow->reached.items[each])->marks &= (uint16_t)~LEADS;
 	return found;
 }

@@ -4,36 +4,15 @@
 
 #include "flow.h"
 
-enum lbt_hidden {
-	LBT_HIDDEN_CALL, LBT_HIDDEN_END, LBT_HIDDEN_NO_CODE, LBT_HIDDEN_TRAP, LBT_HIDDEN_PUSHED,
-};
-
-/* An instruction by which the function is left; at computed jumps it is not known whether. */
-struct lbt_out {
-	uint64_t address;
-	int32_t pointer, base;
-	int32_t kind; /* enum flow */
-};
-
-/* Why an exit may be unknown: about an instruction, of which the key is the end or the address. */
-struct lbt_hiding {
-	uint64_t key, at;
-	int32_t why;
-};
-
-/* What was found: outs and hidings in the order in which they were. */
-size_t lbt_flow_outs(const struct lbt_flow *flow, const struct lbt_out **outs);
-size_t lbt_flow_hidings(const struct lbt_flow *flow, const struct lbt_hiding **hidings);
 /* Where ways came to what was reached before, and with which stack. */
 size_t lbt_flow_joins(const struct lbt_flow *flow, const struct lbt_out **joins);
 size_t lbt_flow_taken(const struct lbt_flow *flow, const uint64_t **addresses);
-int lbt_flow_loops_to_entry(const struct lbt_flow *flow);
-/* Whether the stack pointer may be anywhere at what was reached on several ways: alloca(). */
-int lbt_flow_loses_stack(const struct lbt_flow *flow);
 
 /* Of an instruction: its length, 0 where none was reached there; whether it shares a byte. */
 int lbt_flow_length(const struct lbt_flow *flow, uint64_t address);
 int lbt_flow_is_apart(const struct lbt_flow *flow, uint64_t address);
+/* Those that were reached, or of them those that share no byte, and their ends: how many. */
+size_t lbt_flow_reached(const struct lbt_flow *flow, int apart, uint64_t *starts, uint64_t *ends);
 /* The one that continues to it, or -1; those that jump to it, the last first, and how many. */
 int64_t lbt_flow_before(const struct lbt_flow *flow, uint64_t address);
 size_t lbt_flow_sources(const struct lbt_flow *flow, uint64_t address, int64_t *into,

@@ -26,7 +26,6 @@ from lbtrace.plan.traced_functions import ReadFloats, TracedFunction, describe, 
 from lbtrace.plan.value_selection import leads_to_code, of_image
 from lbtrace.plan.warnings import AT_BREAKPOINT, name_functions, some
 from lbtrace.plan.within import NOT_WITHIN, Within
-from lbtrace.system.collecting import uncollected
 
 ASKED_AGAIN = (
     "left out because of a loop to the first instruction: the condition would be evaluated"
@@ -72,8 +71,7 @@ def plan_binary(
 
     ``table`` are its symbols; ``chooser`` chooses how the returns of its functions are seen.
     """
-    with uncollected():
-        return _BinaryPlanner(part, table, chooser, selection, within).plan()
+    return _BinaryPlanner(part, table, chooser, selection, within).plan()
 
 
 class _BinaryPlanner:

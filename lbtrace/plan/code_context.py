@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
+from itertools import accumulate
 
 from lbtrace.elf import plt
 from lbtrace.elf.dynamic import Dynamic
@@ -87,9 +88,10 @@ class CodeContext:
 
     def parts(self, function: Function) -> tuple[Code, ...]:
         """Return the code of ``function`` by its symbols, its beginning first."""
-        parts = [self._code(function.address, function.size or self._room(function.address))]
-        parts += [self._code(c.address, c.size) for c in self._table.cold_parts(function)]
-        return tuple(parts)
+        address = function.address
+        code = self._image.code(address, function.size or self._room(address))
+        first = Code(code, address, function.offset, address + len(code))
+        return (first, *(self._code(c.address, c.size) for c in self._table.cold_parts(function)))
 
     def code(self, function: Function) -> Code:
         """Return the code of ``function`` where it begins, up to its end or the next symbol."""
@@ -100,9 +102,11 @@ class CodeContext:
             if sequence.stop > first:
                 # The instruction before the sequence belongs to it, however long it is.
                 limit = min(limit, max(first + 1, sequence.start - LONGEST_INSTRUCTION))
-        return Code(self._image.code(first, size), first, function.offset, limit)
+        body = self._bodies.get(first) if function.size else None
+        code = body.parts[0].code if body else self._image.code(first, size)
+        return Code(code, first, function.offset, limit)
 
-    @property
+    @cached_property
     def sequences(self) -> Sequences:
         """See `lbtrace.machine.sites.KnownFunctions.sequences`."""
         return self._image.once(find_sequences)
@@ -213,7 +217,16 @@ class CodeContext:
 
     def is_data(self, address: int) -> bool:
         """Return whether ``address`` lies in a section of data: nothing there is a function."""
-        return any(address in section for section in self._image.once(find_data))
+        starts, ends = self._data
+        return address < ends[bisect_right(starts, address)]
+
+    @cached_property
+    def _data(self) -> tuple[Sequence[int], Sequence[int]]:
+        """Where sections of data begin, in order, and where they end, after a 0: no address before
+        the first is in one."""
+        found = sorted((each.start, each.stop) for each in self._image.once(find_data))
+        ends = accumulate((end for _, end in found), max, initial=0)
+        return [start for start, _ in found], [*ends]
 
     def _around_amid(self, start: int, address: int) -> Function | None:
         """The function around one that begins at ``start`` amid an instruction, if it reaches to
@@ -258,7 +271,10 @@ class CodeContext:
 
     def read(self, address: int, size: int) -> bytes:
         """See `lbtrace.machine.function_code.Around.read`."""
-        return self._memory.read(address, size) if self._is_constant(address) else b""
+        for constant in self._constant:
+            if address in constant:
+                return self._memory.read(address, min(size, constant.stop - address))
+        return b""
 
     def word(self, address: int) -> int | None:
         """See `lbtrace.machine.function_code.Around.word`."""

@@ -165,10 +165,11 @@ def _opaque(view: View, reason: str = "") -> Type:
 
 def _modules(view: View, *, through: bool = False) -> Iterator[Any]:
     """What may recognise a type, in order of the table."""
+    form, languages, name = view.form, ("", view.language), None
     for row in KINDS:
-        if row.form != view.form or (through and not row.through):
+        if row.form != form or row.language not in languages or (through and not row.through):
             continue
-        if row.language not in ("", view.language):
-            continue
-        if not row.pattern or re.match(row.pattern, view.name):
+        if row.pattern and name is None:
+            name = view.name
+        if not row.pattern or re.match(row.pattern, name or ""):
             yield import_module(f"lbtrace.recognize.{row.name}")

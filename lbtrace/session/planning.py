@@ -19,6 +19,7 @@ from lbtrace.plan.value_selection import parse
 from lbtrace.probes import PROBES
 from lbtrace.session.request import Prepared, Request
 from lbtrace.system.cgroups import find_id
+from lbtrace.system.collecting import uncollected
 from lbtrace.system.file import File
 from lbtrace.system.process import check_pid
 from lbtrace.targets import seccomp, watchers
@@ -61,7 +62,8 @@ def plan(request: Request) -> Planned:
         if instead := called_functions.find_instead(request):
             return _plan(instead.request, instead)
     try:
-        return _plan(request)
+        with uncollected():
+            return _plan(request)
     except (BinaryError, NoMatchError) as error:
         if (request.target.command or request.target.pid) and request.names_code:
             from lbtrace.session import found_libraries  # imported here: most have what is named

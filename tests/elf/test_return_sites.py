@@ -105,6 +105,15 @@ def test_sites(image: Image, name: str) -> None:
     assert sorted(site.address for site in found) == labels(image, name)
 
 
+def test_a_lost_stack_says_nothing_of_the_next_function(image: Image) -> None:
+    table = symbols.read(image)
+    placer = Placer(image, table, Machine(image.machine))
+    functions = {f.name: f for f in table.functions}
+    placer.exits(functions["sunk"])
+    together = placer.exits(functions["protected"])
+    assert [*together.exits] == exits_of(image, "protected")[1]
+
+
 def moved(image: Image, name: str, register: str) -> tuple[Fetch, ...]:
     start, exits, placer = exits_of(image, name)
     entry = placer.sites.start(start, start, stub=False)

@@ -75,7 +75,7 @@ def symbol_table(into: Path) -> Path:
 def flow(into: Path) -> Path:
     """The following of x86-64 code."""
     made = into / "flow"
-    names = ("x86_64_code", "answers", "flow", "flow_view", "flow_ends")
+    names = ("x86_64_code", "answers", "flow", "flow_view", "flow_ends", "epilogues")
     own = [ROOT / f"lbtrace/native/{name}.c" for name in names]
     command = ["clang", *SANITIZED, *INCLUDED, HERE / "flow_fuzz.c", *own, "-o", made]
     subprocess.run(command, check=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import overload
@@ -16,6 +16,10 @@ from lbtrace.model import Function
 
 RECENT = 1 << 16
 """Functions that are kept, as several questions are asked of each."""
+
+
+FEW = 16
+"""Names that are searched one by one; all are compared with more of them."""
 
 
 class FunctionNames(Sequence[str]):
@@ -68,8 +72,7 @@ class FunctionNames(Sequence[str]):
     def beginning(self, text: str, ends: str = "") -> list[int]:
         """Return the positions of those that begin with ``text``; with ``ends`` such that one of
         these characters, or nothing, follows it."""
-        places = {*self._places(text, {0, *ends.encode()} if ends else ())}
-        return [n for n, offset in enumerate(self.offsets) if offset in places]
+        return self._at({*self._places(text, {0, *ends.encode()} if ends else ())})
 
     def among(self, texts: Iterable[str]) -> list[int]:
         """Return the positions of those that are one of ``texts``."""
@@ -77,7 +80,21 @@ class FunctionNames(Sequence[str]):
         if "" in texts:
             data, start = self._table.data, self._table.start
             places.update(at for at in {*self.offsets} if not data[start + at])
-        return [n for n, offset in enumerate(self.offsets) if offset in places]
+        return self._at(places)
+
+    def _at(self, places: Collection[int]) -> list[int]:
+        """Return the positions of the names at some places."""
+        if len(places) > FEW:
+            return [n for n, offset in enumerate(self.offsets) if offset in places]
+        size = self.offsets.itemsize
+        packed, found = self.offsets.tobytes(), list[int]()
+        for place in places:
+            wanted = array("q", [place]).tobytes()
+            at = packed.find(wanted)
+            while at >= 0:
+                found += [] if at % size else [at // size]
+                at = packed.find(wanted, at + 1)
+        return sorted(found)
 
     def _places(self, text: str, after: Collection[int]) -> Iterator[int]:
         """Yield where in the table ``text`` stands, followed by one of some bytes, if any are
@@ -177,8 +194,11 @@ class GoFunctions(Functions):
 
     def named(self, name: str) -> list[Function]:
         start = f"{name}."
-        rows = {*self._names.beginning(name, ".")}
-        numbers = {n + len(self._below) for n, row in enumerate(self._kept) if row in rows}
+        numbers = set[int]()
+        for row in self._names.beginning(name, "."):
+            at = bisect_left(self._kept, row)
+            if self._kept[at : at + 1] == array("L", [row]):
+                numbers.add(at + len(self._below))
         for other in (*self._below, *self._above, *self._renamed.values()):
             if name in (other.name, *other.aliases) or other.name.startswith(start):
                 numbers.add(self.before(other.address) - 1)

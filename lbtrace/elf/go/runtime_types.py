@@ -67,14 +67,16 @@ class TypeTable:
 
     def names(self) -> dict[int, tuple[str, int]]:
         """Return names and kinds by hash; empty where the descriptors are not found."""
-        return {hash: (name, kind) for _, hash, name, kind in self._described}
+        described = ((hash, self._own_name(*place), kind) for _, hash, place, kind in self._likely)
+        return {hash: (name, kind) for hash, name, kind in described if name}
 
     def errors(self) -> list[tuple[int, int]]:
         """Return address and hash of the types that have a method ``Error``: those of the program
         itself first, then those of modules, those of Go's own packages last."""
         found = []
-        for at, hash, _, kind in self._described:
-            if (package := self._package_of_error(at, kind)) is not None:
+        for at, hash, place, kind in self._likely:
+            package = self._package_of_error(at, kind)
+            if package is not None and self._own_name(*place):
                 order = 0 if package == "main" else 1 if "." in package else 2
                 found.append((order, self._start + at, hash))
         return [(address, hash) for _, address, hash in sorted(found)]
@@ -82,16 +84,22 @@ class TypeTable:
     def own_structs(self) -> list[tuple[int, int]]:
         """Return address and hash of the structs that the program itself defines, and of the
         pointers to them."""
-        own = ("main.", "*main.")
+        own, own_bytes, data = ("main.", "*main."), (b"main.", b"*main.", b"**main."), self._data
         return [
             (self._start + at, hash)
-            for at, hash, name, kind in self._described
-            if kind in POINTER_OR_STRUCT and name.startswith(own)
+            for at, hash, place, kind in self._likely
+            if kind in POINTER_OR_STRUCT
+            # After a byte of flags and one or two of the length.
+            and (
+                data.startswith(own_bytes, place[0] + 2) or data.startswith(own_bytes, place[0] + 3)
+            )
+            and self._own_name(*place).startswith(own)
         ]
 
     @cached_property
-    def _described(self) -> list[tuple[int, int, str, int]]:
-        """Of each descriptor where it lies, in bytes, its hash, name and kind."""
+    def _likely(self) -> list[tuple[int, int, tuple[int, int], int]]:
+        """Of what may be a descriptor, and is one if it has a name, where it lies, in bytes, its
+        hash, what gives its name, and its kind."""
         data = self._data
         words = memoryview(data[: len(data) // 8 * 8]).cast("Q")
         found = []
@@ -99,9 +107,8 @@ class TypeTable:
             size, traits = words[at], words[at + 2]
             if size >= LARGEST or words[at + 1] > size:
                 continue
-            name = self._own_name(words[at + 5] & 0xFFFF_FFFF, traits >> 32)
-            if name:
-                found.append((8 * at, traits & 0xFFFF_FFFF, name, traits >> 56 & 31))
+            place = words[at + 5] & 0xFFFF_FFFF, traits >> 32
+            found.append((8 * at, traits & 0xFFFF_FFFF, place, traits >> 56 & 31))
         return found
 
     def described_name(self, address: int) -> str:

@@ -6,9 +6,8 @@ is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from iced_x86 import FlowControl
 
@@ -36,6 +35,8 @@ _HIDDEN = {
     lib.LBT_HIDDEN_PUSHED: "the return at {:#x} leads to what was pushed",
 }
 
+T = TypeVar("T")
+
 _GOES_ON = frozenset({FlowControl.NEXT, FlowControl.CALL, FlowControl.INDIRECT_CALL})
 
 
@@ -45,17 +46,17 @@ class Flows:
     def __init__(self) -> None:
         self._answers = _Answers()
         self._returning = _Answers()
+        self._spare: list[_Answers] = []
         self._around: Around | None = None
 
-    @contextmanager
     def follow(
-        self, parts: Sequence[Code], around: Around, pads: Sequence[int] = ()
-    ) -> Iterator[Flow]:
-        """Give the code of a function that is reached from its start, and from ``pads``, at which
-        the program may continue after an exception."""
+        self, parts: Sequence[Code], around: Around, pads: Sequence[int], look: Callable[[Flow], T]
+    ) -> T:
+        """Return what ``look`` sees in the code of a function that is reached from its start, and
+        from ``pads``, at which the program may continue after an exception."""
         if around is not self._around:
             self._answers, self._around = _Answers(), around
-        answers = self._answers if around.settled else _Answers()
+        answers = self._answers if around.settled else self._take_none()
         native = answers.take()
         found = Flow(parts, around, native)
         try:
@@ -64,10 +65,20 @@ class Flows:
                 found.__dict__.clear()
                 lib.lbt_flow_reset(native)
                 found = Flow(parts, around, native)
-            yield found
+            return look(found)
         finally:
             found.__dict__.clear()  # what it consists of refers to it, so that it would stay
-            answers.give_back(native)
+            self._give_back(answers, native)
+
+    def _take_none(self) -> _Answers:
+        """Return no answers, for those for now: the asker may be in the midst of another one."""
+        return self._spare.pop() if self._spare else _Answers()
+
+    def _give_back(self, answers: _Answers, native: Any) -> None:
+        answers.give_back(native)
+        if answers is not self._answers:
+            lib.lbt_answers_forget(answers.native)
+            self._spare.append(answers)
 
     def surely_returns(
         self, code: memoryview, address: int, returns: Callable[[int], bool]
@@ -85,11 +96,14 @@ class Flows:
         """Return whether every path from the beginning of ``body``, and from where it continues
         after exceptions, ends in a call that never returns, in a trap, or in an endless loop; false
         where that takes long to decide."""
-        answers = _Answers()  # those for now: the asker may be in the midst of another answer
+        answers = self._take_none()
+        native = answers.take()
         try:
-            return NativeCode(body.parts, around, answers.take()).never_returns(body)
+            return NativeCode(body.parts, around, native).never_returns(body)
         except UnfitError:
             return False
+        finally:
+            self._give_back(answers, native)
 
 
 class _Answers:
@@ -124,6 +138,7 @@ class Flow(ReachedCode):
         super().__init__(parts, around, native)
         self._computed = ComputedJumps(self, self._continue)
         self._pushed: set[int] = set()
+        self._found = ffi.new("struct lbt_found *")
         self._seen_outs = self._seen_hidings = 0
 
     def follow(self, parts: Sequence[Code], pads: Sequence[int]) -> Code | None:
@@ -156,25 +171,28 @@ class Flow(ReachedCode):
 
     def _continue(self, way: WorkItem) -> None:
         """Follow the code from ``way`` on."""
-        pointer, base = (lib.LBT_NO_DEPTH if d is None else d for d in way.stack)
+        pointer, base = way.stack
+        pointer = lib.LBT_NO_DEPTH if pointer is None else pointer
+        base = lib.LBT_NO_DEPTH if base is None else base
+        found = self._found
         lib.lbt_flow_from(self.native, way.address, pointer, base, way.source)
-        about = ffi.new("uint64_t *")
-        while need := lib.lbt_flow_run(self.native, about):
-            self.answer(need, about[0])
-        self.loops_to_entry |= bool(lib.lbt_flow_loops_to_entry(self.native))
-        self._note_outs()
-        self._note_hidden()
+        while need := lib.lbt_flow_run(self.native, found):
+            self.answer(need, found.about)
+        self.loops_to_entry |= bool(found.loops_to_entry)
+        self.loses_stack = bool(found.loses_stack)
+        if found.out_count > self._seen_outs:
+            self._note_outs(found)
+        if found.hiding_count > self._seen_hidings:
+            self._note_hidden(found)
 
     def _land(self, pad: int) -> None:
         """Follow the code from a landing pad on."""
         self.landed.add(pad)
         self._continue(WorkItem(pad, UNKNOWN))
 
-    def _note_outs(self) -> None:
-        outs = ffi.new("const struct lbt_out **")
-        count = lib.lbt_flow_outs(self.native, outs)
-        for number in range(self._seen_outs, count):
-            out = outs[0][number]
+    def _note_outs(self, found: Any) -> None:
+        for number in range(self._seen_outs, found.out_count):
+            out = found.outs[number]
             ip, pointer = out.address, depth_of(out.pointer)
             if out.kind == lib.FLOW_JUMP_THROUGH:
                 self._computed.stacks[ip] = Stack(pointer, depth_of(out.base))
@@ -182,17 +200,15 @@ class Flow(ReachedCode):
                 self.outs[ip] = Out(self.instructions[ip], "return")
             else:
                 self.outs[ip] = Out(self.instructions[ip], "tail", pointer or 0)
-        self._seen_outs = count
+        self._seen_outs = found.out_count
 
-    def _note_hidden(self) -> None:
-        hidings = ffi.new("const struct lbt_hiding **")
-        count = lib.lbt_flow_hidings(self.native, hidings)
-        for number in range(self._seen_hidings, count):
-            hiding = hidings[0][number]
+    def _note_hidden(self, found: Any) -> None:
+        for number in range(self._seen_hidings, found.hiding_count):
+            hiding = found.hidings[number]
             if hiding.why == lib.LBT_HIDDEN_PUSHED:
                 self._pushed.add(hiding.key)
             self.hidden[hiding.key] = _HIDDEN[hiding.why].format(hiding.at)
-        self._seen_hidings = count
+        self._seen_hidings = found.hiding_count
 
     def _judge_returns(self) -> None:
         """Take back that returns lead to what was pushed, where other ways to them say

@@ -55,25 +55,25 @@ class Finder(ExitFinder):
 
     def exits(self, parts: Sequence[Code], around: Around, pads: Sequence[int] = ()) -> Exits:
         """See `lbtrace.machine.ExitFinder.exits`."""
-        with self._flows.follow(parts, around, pads) as flow:
-            return self._exits(flow, around, pads)
+        return self._flows.follow(parts, around, pads, lambda flow: self._exits(flow, around, pads))
 
     def _exits(self, flow: Flow, around: Around, pads: Sequence[int]) -> Exits:
         found: list[Exit] = []
         hidden = list(flow.hidden.values())
+        self._steps = self._steps.limited()
         epilogues = Epilogues(flow, pads, self._steps, self._formatter.format)
         for out in flow.outs.values():
             site = self._site(flow, out)
             if isinstance(site, str):
                 hidden.append(site)
             elif out.kind == "return":
-                found.append(Exit(out.kind, site, epilogues.entries(out.instruction)))
+                found.append(Exit(out.kind, site, epilogues.entries(site.address)))
             else:
                 target, slot = _target(out.instruction, around)
                 found.append(Exit(out.kind, site, target=target, slot=slot))
         found.sort(key=lambda exit: exit.site.address)
         known = flow.instructions
-        landing_pads = tuple(pad for pad in pads if pad in known and flow.is_certain(known[pad]))
+        landing_pads = tuple(p for p in pads if (at := known.get(p)) and flow.is_certain(p, at.len))
         return Exits(tuple(found), tuple(dict.fromkeys(hidden)), flow.loops_to_entry, landing_pads)
 
     def reached(
@@ -85,10 +85,7 @@ class Finder(ExitFinder):
         uncertain: bool = False,
     ) -> dict[int, int]:
         """See `lbtrace.machine.ExitFinder.reached`."""
-        with self._flows.follow(parts, around, pads) as flow:
-            if uncertain:
-                return {each.ip: each.next_ip for each in flow.instructions.values()}
-            return flow.certain()
+        return self._flows.follow(parts, around, pads, lambda flow: flow.reached(uncertain))
 
     def leads_to(self, code: Code, address: int) -> bool:
         """See `lbtrace.machine.ExitFinder.leads_to`."""
@@ -130,19 +127,22 @@ class Finder(ExitFinder):
     def _site(self, flow: Flow, out: Out) -> Site | str:
         """The place of a probe, or why there can be none."""
         instruction = out.instruction
-        raw, offset = flow.raw(instruction.ip)
+        ip = instruction.ip
+        raw, offset = flow.raw_of(ip, instruction.len)
         if is_refused(raw):
-            return f"the kernel refuses a probe at {instruction.ip:#x}"
-        if not flow.is_certain(instruction):
-            return f"what is at {instruction.ip:#x} is not certain to be an instruction"
+            return f"the kernel refuses a probe at {ip:#x}"
+        if not flow.is_certain(ip, len(raw)):
+            return f"what is at {ip:#x} is not certain to be an instruction"
+        if out.kind == "return":
+            return Site(ip, offset, out.sinks, self._formatter.format(instruction), False)
         reason = ""
         jump = None
         if out.computed:
             # A jump to the first byte starts the function again.
-            ranges = relative_ranges(flow.parts, instruction.ip, 1)
+            ranges = relative_ranges(flow.parts, ip, 1)
             jump = target(instruction, ranges) if len(ranges) <= RANGES else None
             if jump is None:
-                return f"the jump at {instruction.ip:#x} may leave the function or not"
+                return f"the jump at {ip:#x} may leave the function or not"
             reason = "counts where it leaves the function"
         unless, only = conditions(instruction)
         if unless or only:
@@ -150,7 +150,7 @@ class Finder(ExitFinder):
         if tests_register(instruction):
             return f"no flag says whether the jump at {instruction.ip:#x} is taken"
         return Site(
-            instruction.ip,
+            ip,
             offset,
             out.sinks,
             self._formatter.format(instruction),

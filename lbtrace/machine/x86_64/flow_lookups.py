@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from iced_x86 import Instruction
@@ -48,46 +48,3 @@ class Instructions:
         addresses = ffi.new("const uint64_t **")
         count = lib.lbt_flow_taken(self._native, addresses)
         return ffi.unpack(addresses[0] + since, count - since) if count > since else []
-
-
-class Before:
-    """What continues to an instruction."""
-
-    def __init__(self, native: Any) -> None:
-        self._native = native
-
-    def get(self, ip: int) -> int | None:
-        """Return the address of what continues to ``ip``, if anything does."""
-        found = lib.lbt_flow_before(self._native, ip) if ip >= 0 else -1
-        return None if found < 0 else int(found)
-
-    def __getitem__(self, ip: int) -> int:
-        return int(lib.lbt_flow_before(self._native, ip))
-
-    def __contains__(self, ip: object) -> bool:
-        return isinstance(ip, int) and ip >= 0 and lib.lbt_flow_before(self._native, ip) >= 0
-
-
-class Sources:
-    """What jumps to an instruction, or to a place where computed jumps meet."""
-
-    def __init__(self, native: Any) -> None:
-        self._native = native
-        self.meetings: dict[int, list[int]] = {}
-
-    def get(self, ip: int, default: Sequence[int] = ()) -> Sequence[int]:
-        """Return what jumps to ``ip``."""
-        if ip < 0:
-            return self.meetings.get(ip, [*default])
-        count = lib.lbt_flow_sources(self._native, ip, ffi.NULL, 0)
-        if not count:
-            return default
-        into = ffi.new("int64_t[]", count)
-        lib.lbt_flow_sources(self._native, ip, into, count)
-        return [*reversed(ffi.unpack(into, count))]
-
-    def __contains__(self, ip: object) -> bool:
-        assert isinstance(ip, int)
-        if ip < 0:
-            return ip in self.meetings
-        return bool(lib.lbt_flow_sources(self._native, ip, ffi.NULL, 0))

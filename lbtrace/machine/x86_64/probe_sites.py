@@ -7,6 +7,7 @@ the others at some twenty times the cost; a few it refuses. `kernel_rules` has t
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from functools import lru_cache
 
 import iced_x86
 from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic
@@ -14,7 +15,7 @@ from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic
 from lbtrace.machine.code import Code, FloatSpills, Read
 from lbtrace.machine.interface import UNFIT, SitePlanner
 from lbtrace.machine.x86_64.candidates import Candidate, branches_of, site_of, why_unsafe
-from lbtrace.machine.x86_64.kernel_rules import is_long_nop, is_refused
+from lbtrace.machine.x86_64.kernel_rules import ALIKE, is_long_nop, is_refused
 from lbtrace.machine.x86_64.operands import REGISTERS, WRITES, added_number
 from lbtrace.model import Fetch, Site
 
@@ -38,7 +39,6 @@ class Planner(SitePlanner):
     """Chooses probe places; keeps the decoder's helpers between functions."""
 
     def __init__(self) -> None:
-        self._info = iced_x86.InstructionInfoFactory()
         self._formatter = iced_x86.FastFormatter()
 
     def choose(
@@ -119,30 +119,27 @@ class Planner(SitePlanner):
                 yield Candidate(instruction, raw, delta)
             if instruction.flow_control != FlowControl.NEXT:
                 return
-            step = self._passes(instruction, keep)
-            if step is None or (step and returns):
+            step = _written(raw)
+            if step is None or (step[0] and returns) or not step[1].isdisjoint(keep):
                 return
-            delta += step
+            delta += step[0]
 
-    def _passes(self, instruction: Instruction, keep: Collection[str]) -> int | None:
-        """How far the stack pointer sinks if a probe is placed after ``instruction`` instead.
 
-        None if it writes memory or a register of ``keep``, or moves the
-        stack pointer in a way not understood.
-        """
-        info = self._info.info(instruction)
-        if any(memory.access in WRITES for memory in info.used_memory()):
-            return None
-        sinks = 0
-        for used in info.used_registers():
-            if used.access not in WRITES:
-                continue
-            name = REGISTERS.get(iced_x86.RegisterExt.full_register(used.register), "")
-            if name == "sp":
-                number = added_number(instruction) if instruction.mnemonic == Mnemonic.SUB else None
-                if number is None or number < 0:
-                    return None
-                sinks = number
-            elif name in keep:
-                return None
-        return sinks
+@lru_cache(ALIKE)
+def _written(raw: bytes) -> tuple[int, frozenset[str]] | None:
+    """How far the stack pointer sinks if a probe is placed after the instruction ``raw`` instead,
+    and the other registers that it writes.
+
+    None if it writes memory, or moves the stack pointer in a way not understood.
+    """
+    instruction = Decoder(64, raw).decode()
+    info = iced_x86.InstructionInfoFactory().info(instruction)
+    if any(memory.access in WRITES for memory in info.used_memory()):
+        return None
+    written = (used.register for used in info.used_registers() if used.access in WRITES)
+    full = map(iced_x86.RegisterExt.full_register, written)
+    names = frozenset(REGISTERS.get(register, "") for register in full)
+    if "sp" not in names:
+        return 0, names
+    number = added_number(instruction) if instruction.mnemonic == Mnemonic.SUB else None
+    return None if number is None or number < 0 else (number, names - {"sp"})

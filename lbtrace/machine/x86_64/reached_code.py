@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from iced_x86 import Decoder, Instruction, Mnemonic
@@ -11,7 +11,7 @@ from msgspec import Struct
 from lbtrace.machine._code_scan import ffi, lib
 from lbtrace.machine.code import Code, ExitKind
 from lbtrace.machine.function_code import Around
-from lbtrace.machine.x86_64.flow_lookups import Before, Instructions, Sources
+from lbtrace.machine.x86_64.flow_lookups import Instructions
 from lbtrace.machine.x86_64.native_code import TOO_MUCH, NativeCode, UnfitError
 from lbtrace.machine.x86_64.stack_depth import Stack
 
@@ -38,49 +38,57 @@ class Out(Struct, frozen=True):
 class ReachedCode(NativeCode):
     """The code of a function as far as it is known.
 
-    ``instructions`` are those reached, by their addresses; ``before`` gives of
-    an instruction the one that continues to it, ``sources`` those that jump to it. Computed jumps
+    ``instructions`` are those reached, by their addresses. Computed jumps
     to the same places meet at one with a negative number, so that they need not be followed one by
-    one. ``outs`` are the exits, ``hidden`` describes exits that no probe can watch.
+    one: ``meetings``. ``outs`` are the exits, ``hidden`` describes exits that no probe can watch.
     ``loops_to_entry`` says that a jump leads to the first instruction, ``tables`` where in the code
-    tables lie; ``landed`` are the landing pads that were followed.
+    tables lie; ``landed`` are the landing pads that were followed. It ``loses_stack`` if the stack
+    pointer moves by what is known only at run time (``alloca``): what is known of it on one of
+    several ways is wrong on others then.
     """
 
     def __init__(self, parts: Sequence[Code], around: Around, native: Any) -> None:
         super().__init__(parts, around, native)
         self.instructions = Instructions(native, self._decode_at)
-        self.before = Before(native)
-        self.sources = Sources(native)
+        self.meetings: dict[int, list[int]] = {}
         self.outs: dict[int, Out] = {}
         self.hidden: dict[int, str] = {}
         self.tables: list[range] = []
         self.loops_to_entry = False
         self.landed: set[int] = set()
         self.gave_up = False
-        self._decoders: dict[tuple[int, int], Decoder] = {}
+        self.loses_stack = False
+        self._decoded: Code | None = None
+        self._decoder: Any = None
         self._taken: list[int] = []
         self._looked_at = 0
 
     def _decode_at(self, ip: int) -> Instruction:
         part = self.part(ip)
         assert part is not None
-        return self.decoder(part, ip).decode()
-
-    def decoder(self, part: Code, address: int) -> Decoder:
-        """Return a decoder of ``part`` from ``address`` on."""
-        key = part.address, len(part.code)  # several may begin at an address
-        decoder = self._decoders.get(key)
-        if decoder is None:
-            decoder = self._decoders[key] = Decoder(64, part.code, ip=part.address)
-        decoder.position = address - part.address
-        decoder.ip = address
-        return decoder
+        if self._decoded is not part:
+            self._decoded, self._decoder = part, Decoder(64, part.code, ip=part.address)
+        self._decoder.position = ip - part.address
+        self._decoder.ip = ip
+        decoded: Instruction = self._decoder.decode()
+        return decoded
 
     def meet(self, meeting: int, ip: int) -> None:
         """Note that the computed jump at ``ip`` leads to where others meet."""
         if not lib.lbt_flow_meet(self.native, meeting, ip):
             raise UnfitError(TOO_MUCH)
-        self.sources.meetings.setdefault(meeting, []).append(ip)
+        self.meetings.setdefault(meeting, []).append(ip)
+
+    def leading(self, ip: int) -> Iterator[tuple[int, bool]]:
+        """Yield what leads to the instruction at ``ip``, and whether by a jump."""
+        count = lib.lbt_flow_sources(self.native, ip, ffi.NULL, 0)
+        into = ffi.new("int64_t[]", count)
+        lib.lbt_flow_sources(self.native, ip, into, count)
+        for source in reversed(ffi.unpack(into, count) if count else ()):
+            yield from ((each, True) for each in self.meetings.get(source, [source]))
+        last = lib.lbt_flow_before(self.native, ip)
+        if last >= 0:
+            yield int(last), False
 
     def straight_line(self, ip: int) -> list[int]:
         """Return the instructions, one continuing to the next with no jump to between them, among
@@ -90,48 +98,29 @@ class ReachedCode(NativeCode):
         lib.lbt_flow_straight_line(self.native, ip, into, count)
         return [*ffi.unpack(into, count)]
 
-    def raw(self, ip: int) -> tuple[bytes, int]:
-        """Return the bytes of an instruction that was reached, and their position in the file."""
-        return self.raw_of(ip, lib.lbt_flow_length(self.native, ip))
-
-    @property
-    def loses_stack(self) -> bool:
-        """Whether the stack pointer moves by what is known only at run time (``alloca``), so that
-        `stack_at` is right on one of several ways."""
-        return bool(lib.lbt_flow_loses_stack(self.native))
-
-    def stack_at(self, ip: int) -> Stack | None:
-        """Return the stack at a branch; None of another instruction."""
-        stack = ffi.new("int32_t[2]")
-        if not lib.lbt_flow_depth(self.native, ip, stack, stack + 1):
-            return None
-        return Stack(depth_of(stack[0]), depth_of(stack[1]))
-
-    def is_certain(self, instruction: Instruction) -> bool:
-        """Return whether nothing else that was found says other than that ``instruction`` is
-        one."""
+    def is_certain(self, start: int, length: int) -> bool:
+        """Return whether nothing else that was found says other than that an instruction of so many
+        bytes is at ``start``."""
         if self.gave_up:
             return False
-        start, end = instruction.ip, instruction.next_ip
-        if any(table.start < end and start < table.stop for table in self.tables):
-            return False
+        for table in self.tables:
+            if table.start < start + length and start < table.stop:
+                return False
         return bool(lib.lbt_flow_is_apart(self.native, start))
 
-    def certain(self) -> dict[int, int]:
-        """Return all instructions that are certain, by their addresses, and their ends."""
-        if self.gave_up:
-            return {}
-        native, length, is_apart = self.native, lib.lbt_flow_length, lib.lbt_flow_is_apart
-        found = {ip: ip + length(native, ip) for ip in self.instructions if is_apart(native, ip)}
+    def reached(self, uncertain: bool) -> dict[int, int]:
+        """Return all instructions, or those that are certain, by their addresses, and their
+        ends."""
+        most = 0 if self.gave_up and not uncertain else len(self.instructions)
+        starts, ends = ffi.new("uint64_t[]", most), ffi.new("uint64_t[]", most)
+        count = most and lib.lbt_flow_reached(self.native, not uncertain, starts, ends)
+        found = dict(zip(ffi.unpack(starts, count), ffi.unpack(ends, count), strict=True))
+        if uncertain:
+            return found
         for table in self.tables:
             for ip in [i for i, end in found.items() if table.start < end and i < table.stop]:
                 del found[ip]
         return found
-
-    def is_in_loop(self, address: int, most: int) -> bool:
-        """Return whether the instruction at ``address`` may lead back to itself; true also where
-        more than ``most`` lead to it."""
-        return bool(lib.lbt_flow_in_loop(self.native, address, most))
 
     def labels(self) -> list[int]:
         """Return the addresses that the code takes."""

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 import iced_x86
 from iced_x86 import (
     Decoder,
-    FlowControl,
     Instruction,
     Mnemonic,
     OpAccess,
@@ -22,6 +21,7 @@ from iced_x86 import (
 )
 from msgspec import Struct
 
+from lbtrace.machine._code_scan import ffi, lib
 from lbtrace.machine.code import Origin
 from lbtrace.machine.x86_64.operands import CONDITIONAL_MOVES, FLAGS, REGISTERS, WRITES
 from lbtrace.machine.x86_64.stack_depth import Stack
@@ -39,14 +39,6 @@ _HARMLESS = CONDITIONAL_MOVES | frozenset(
 )
 """Instructions that compute or copy, and fault only where they access memory."""
 
-PLAIN, JUMP, BRANCH = "plain", "jump", "branch"
-"""Instructions that lead to the next, elsewhere, or to either."""
-
-_KINDS = {
-    FlowControl.NEXT: PLAIN,
-    FlowControl.UNCONDITIONAL_BRANCH: JUMP,
-    FlowControl.CONDITIONAL_BRANCH: BRANCH,
-}
 _KEPT = 100_000
 """Steps that are kept, at most."""
 
@@ -155,39 +147,35 @@ class Restored(Struct, frozen=True):
 
 class Steps:
     """What instructions do on the way to a return, worked out once for each: epilogues are
-    alike."""
+    alike. ``restored`` is what native code numbers: the first is what is so at the return."""
 
     def __init__(self) -> None:
-        self.last = Restored()
+        self.restored = [Restored()]
+        self.native = ffi.gc(lib.lbt_steps_new(), lib.lbt_steps_free)
+        self.ways = ffi.new("struct lbt_way[]", lib.LBT_WAYS)
         self._factory = iced_x86.InstructionInfoFactory()
-        self._kinds: dict[bytes, str] = {}
-        self._known: dict[tuple[int, bytes], tuple[Restored, Restored | None]] = {}
+        self._numbers: dict[object, int] = {}
+        self._count = 0
+        if self.native == ffi.NULL:
+            raise MemoryError
 
-    def before(self, restored: Restored, raw: bytes) -> Restored | None:
-        """Return what `Restored.before` does, with the instruction ``raw``, of what this has made:
-        ``last``, at the return, and what comes before. It does not depend on the address."""
-        known = self._known.get((id(restored), raw))
-        if known is None:
-            if len(self._known) > _KEPT:
-                self._known.clear()
-            found = restored.before(Decoder(64, raw).decode(), self._factory)
-            # Kept with what comes after it, whose number would be another's otherwise.
-            known = self._known[id(restored), raw] = (restored, found)
-        return known[1]
+    def learn(self, number: int, raw: bytes) -> None:
+        """Tell native code what `Restored.before` says of the instruction ``raw``, which does not
+        depend on its address."""
+        found = self.restored[number].before(Decoder(64, raw).decode(), self._factory)
+        before = lib.LBT_NO_STEP
+        if found is not None:
+            key = found.sinks, found.base, frozenset(found.origins.items()), found.stores
+            before = self._numbers.setdefault(key, len(self.restored))
+            if before == len(self.restored):
+                self.restored.append(found)
+        if not lib.lbt_steps_add(self.native, number, raw, len(raw), before):
+            raise MemoryError
+        self._count += 1
 
-    def kind(self, raw: bytes) -> str:
-        """Return whether the instruction ``raw`` is `PLAIN`, a `JUMP`, a conditional `BRANCH` by
-        flags, or none of them."""
-        found = self._kinds.get(raw)
-        if found is None:
-            if len(self._kinds) > _KEPT:
-                self._kinds.clear()
-            instruction = Decoder(64, raw).decode()
-            found = _KINDS.get(instruction.flow_control, "")
-            if found == BRANCH and not instruction.is_jcc_short_or_near:
-                found = ""
-            self._kinds[raw] = found
-        return found
+    def limited(self) -> Steps:
+        """Return these, or others where these are too many to be kept."""
+        return self if self._count < _KEPT else Steps()
 
 
 def _registers(instruction: Instruction) -> Iterator[iced_x86.Register_]:

@@ -9,7 +9,8 @@ the function takes: an entry too many, should there be one, also leads to a true
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from struct import Struct as Layout
 from typing import TYPE_CHECKING, TypeAlias
 
 from iced_x86 import ConditionCode, Decoder, Instruction, Mnemonic, OpKind, Register, RegisterExt
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from lbtrace.machine.x86_64.reached_code import ReachedCode
 
 MASK = (1 << 64) - 1
+DISTANCE = Layout("<i")
 
 ENTRIES = 1 << 12
 """Entries of a table, at most."""
@@ -86,6 +88,7 @@ class SwitchTables:
         self._sweeps: dict[tuple[int, int], frozenset[int] | None] = {}
         self._tables: dict[tuple[int, int, int | None, bool], Leads | None] = {}
         self._limits: dict[int, int] = {}
+        self._writes: dict[int, frozenset[str]] = {}
 
     def forget(self) -> None:
         """Forget what may have changed, as more code has become known."""
@@ -173,21 +176,19 @@ class SwitchTables:
         first = code.straight_line(ip)[0]
         if first == code.start or first in code.landed:
             return []
-        found: list[tuple[int, bool]] = []
-        for source in code.sources.get(first, ()):
-            met = [source] if source > 0 else code.sources.meetings.get(source, [])
-            found += [(each, True) for each in met]
-        last = code.before.get(first)
-        found += [(last, False)] if last is not None else []
+        found = [*code.leading(first)]
         return found if len(found) <= most else []
 
     def _writer(self, before: Sequence[Instruction], name: str) -> int | None:
         return next((n for n, i in enumerate(before) if name in self._written(i)), None)
 
-    def _written(self, instruction: Instruction) -> set[str | _Cell]:
-        used = self._info.info(instruction).used_registers()
-        written: set[str | _Cell] = {_name(u.register) for u in used if u.access in WRITES}
-        return written - {""}
+    def _written(self, instruction: Instruction) -> Collection[str | _Cell]:
+        written = self._writes.get(instruction.ip)
+        if written is None:
+            used = self._info.info(instruction).used_registers()
+            names = {_name(u.register) for u in used if u.access in WRITES}
+            written = self._writes[instruction.ip] = frozenset(names - {""})
+        return written
 
     def _limit(self, loads: Instruction) -> int | None:
         """The highest index, by the comparisons that guard the jump; the first that was found is
@@ -250,11 +251,11 @@ class SwitchTables:
         code, found, unknown = self._code, list[int](), False
         taken = frozenset(code.labels()) - {start} if limit is None else frozenset()
         sure = near and limit is not None
-        for number in range(ENTRIES if limit is None else limit + 1):
-            at = start + size * number
-            target = None if at in taken else self._entry(start, at, size)
-            if target is None or not self._fits(target, size, sure=sure):
-                unknown = limit is None and target is not None and self._is_code(target)
+        for at, target in self._targets(start, size, ENTRIES if limit is None else limit + 1):
+            if at in taken:
+                break
+            if not self._fits(target, size, sure=sure):
+                unknown = limit is None and self._is_code(target)
                 break
             found.append(target)
         open = size == 8 and limit is None
@@ -266,13 +267,18 @@ class SwitchTables:
         table = range(start, start + size * len(found))
         return Leads(tuple(dict.fromkeys(found)), (table,), True, open, unknown and not open)
 
-    def _entry(self, start: int, at: int, size: int) -> int | None:
-        """Where the entry at ``at`` leads of the table at ``start``."""
+    def _targets(self, start: int, size: int, most: int) -> Iterator[tuple[int, int]]:
+        """Where the entries of the table at ``start`` are, and where they lead."""
         if size == 8:
-            return self._code.around.word(at) or None
-        word = self._code.around.read(at, size)
-        distance = int.from_bytes(word, "little", signed=True)
-        return start + distance & MASK if len(word) == size else None
+            for at in range(start, start + size * most, size):
+                target = self._code.around.word(at)
+                if not target:
+                    return
+                yield at, target
+            return
+        words = self._code.around.read(start, size * most)
+        for number, (distance,) in enumerate(DISTANCE.iter_unpack(words[: len(words) & -size])):
+            yield start + size * number, start + distance & MASK
 
     def _fits(self, target: int, size: int, *, sure: bool) -> bool:
         """Whether an entry leads to an instruction of the function, as far as can be seen."""
