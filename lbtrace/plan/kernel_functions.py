@@ -1,4 +1,4 @@
-"""Functions of the kernel: see `lbtrace.plan.probe_sources.Finder`."""
+"""Functions of the kernel: see `lbtrace.plan.found.Finder`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from lbtrace.btf.prototypes import KernelTypes
 from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError, UsageError, option
 from lbtrace.model import NO_BINARY, Fetch, Function, KernelEvent, Probe, Prototype, Site, Value
+from lbtrace.plan.found import Found
 from lbtrace.plan.patterns import COPY, matching
-from lbtrace.plan.probe_sources import Found
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.value_selection import depth, member_names
 from lbtrace.plan.warnings import name_functions
@@ -56,17 +56,12 @@ class Selected(Struct, frozen=True):
     left_out: Mapping[str, str]
 
 
-def find(
-    images: Sequence[Image], patterns: Sequence[str], selection: Selection
-) -> Iterator[Found | str]:
-    """Yield the functions that ``patterns`` name. Raises `NoMatchError`, `KernelError`."""
-    points = [part for pattern in patterns for part in _split(pattern) if PLACE.fullmatch(part)]
-    for point in points:
-        yield _find_place(point)
-    patterns = [",".join(p for p in _split(pattern) if p not in points) for pattern in patterns]
-    if not any(patterns):
-        return
-    selected = select([pattern for pattern in patterns if pattern])
+def find(images: Sequence[Image], selection: Selection) -> Iterator[Found | str]:
+    """Yield the functions that ``selection`` names. Raises `NoMatchError`, `KernelError`."""
+    parts = [part for pattern in selection.named["kernel"] for part in _split(pattern)]
+    names = [part for part in parts if not PLACE.fullmatch(part)]
+    yield from (_find_place(part) for part in parts if part not in names)
+    selected = select(names)
     if len(selected.names) > MOST and not selection.force:
         raise UsageError(
             f"{len(selected.names):,} functions of the kernel match, more than {MOST:,}",

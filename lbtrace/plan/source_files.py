@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
+from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import BinaryError, NoMatchError
 from lbtrace.model import Function
 from lbtrace.plan.patterns import addressed
+from lbtrace.plan.selection import Selection
+
+
+def find(images: Sequence[Image], selection: Selection) -> Iterator[Function]:
+    """Yield the functions of `select`."""
+    tables = [image.once(symbols.read) for image in images]
+    for binary, functions in enumerate(select(images, tables, selection.named["source"])):
+        yield from (replace(each, binary=binary) for each in functions)
 
 
 def select(

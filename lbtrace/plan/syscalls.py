@@ -1,4 +1,4 @@
-"""System calls: see `lbtrace.plan.probe_sources.Finder`."""
+"""System calls: see `lbtrace.plan.found.Finder`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe, Site, Value
+from lbtrace.plan.found import Completed, Found
 from lbtrace.plan.patterns import matching
-from lbtrace.plan.probe_sources import Completed, Found
 from lbtrace.plan.selection import Selection
 from lbtrace.probes.syscall import UNREAD
 from lbtrace.syscalls import Table, read_table
@@ -29,11 +29,11 @@ BELOW = Site(0, 0, sp_delta=-8, emulated=True)
 """A call counts as below the function that makes it, whose frame may be the stack pointer."""
 
 
-def find(images: Sequence[Image], patterns: Sequence[str], selection: Selection) -> Iterator[Found]:
-    """Yield the system calls that ``patterns`` name. Raises `NoMatchError`."""
+def find(images: Sequence[Image], selection: Selection) -> Iterator[Found]:
+    """Yield the system calls that ``selection`` names. Raises `NoMatchError`."""
     machine = os.uname().machine
     table = read_table(machine)
-    for name in select(table, patterns):
+    for name in select(table, selection.named["syscall"]):
         call = table.calls[name]
 
         def complete(values: CallValues, name: str = name) -> Completed:

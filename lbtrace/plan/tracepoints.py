@@ -1,4 +1,4 @@
-"""Tracepoints of the kernel: see `lbtrace.plan.probe_sources.Finder`."""
+"""Tracepoints of the kernel: see `lbtrace.plan.found.Finder`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError, UsageError
 from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe, Site, Value
+from lbtrace.plan.found import Found
 from lbtrace.plan.patterns import matching
-from lbtrace.plan.probe_sources import Found
 from lbtrace.plan.selection import Selection
 from lbtrace.system.tracefs import list_events, read_format
 from lbtrace.tracepoints import Format, parse_format
@@ -28,9 +28,9 @@ MOST = 1000
 """Tracepoints of a trace: each takes a link, which takes 0.1 s to detach."""
 
 
-def find(images: Sequence[Image], patterns: Sequence[str], selection: Selection) -> Iterator[Found]:
-    """Yield the tracepoints that ``patterns`` name. Raises `NoMatchError`, `KernelError`."""
-    names = select(patterns)
+def find(images: Sequence[Image], selection: Selection) -> Iterator[Found]:
+    """Yield the tracepoints that ``selection`` names. Raises `NoMatchError`, `KernelError`."""
+    names = select(selection.named["tracepoint"])
     if len(names) > MOST and not selection.force:
         raise UsageError(
             f"{len(names):,} tracepoints match, more than {MOST:,}", "name fewer: 'sched:*'"
@@ -38,7 +38,7 @@ def find(images: Sequence[Image], patterns: Sequence[str], selection: Selection)
     for name in names:
         format = parse_format(read_format(name))
         event = KernelEvent(name, format.number)
-        site = INSIDE if selection.kernel else BELOW
+        site = INSIDE if "kernel" in selection.named else BELOW
         point = Probe(site, "point", source="tracepoint", binary=NO_BINARY, event=event)
         yield Found(describe(name, format), point, format.prototype, format.places)
 

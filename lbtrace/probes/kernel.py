@@ -12,7 +12,6 @@ SOURCES = (
         attach=ATTACH,
         tried=True,
         everywhere=True,
-        finder="lbtrace.plan.kernel_functions",
     ),
     Source(
         name="kernel place",

@@ -15,7 +15,6 @@ SOURCES = (
         programs={"point": "thread_switched"},
         attach=("tracepoint",),
         everywhere=True,
-        finder="lbtrace.plan.blocked_stacks",
         timed=True,
     ),
 )

@@ -12,6 +12,5 @@ SOURCES = (
         programs={"opens": "syscall_entered", "closes": "syscall_left"},
         attach=("raw_tracepoint",),
         everywhere=True,
-        finder="lbtrace.plan.syscalls",
     ),
 )

@@ -8,6 +8,5 @@ SOURCES = (
         programs={"point": "tracepoint_hit"},
         attach=("tracepoint",),
         everywhere=True,
-        finder="lbtrace.plan.tracepoints",
     ),
 )

@@ -12,7 +12,7 @@ from lbtrace.capture.check import find_faults
 from lbtrace.elf.image import Image
 from lbtrace.errors import LbtraceError, TargetError
 from lbtrace.model import Plan
-from lbtrace.plan.waiting_markers import make_ready
+from lbtrace.plan.markers import make_ready
 from lbtrace.plan.warnings import some
 from lbtrace.session.planning import plan_mapped
 from lbtrace.session.request import Request

@@ -29,7 +29,6 @@ from lbtrace.targets.patched_code import find_breakpoints, find_patched
 from lbtrace.targets.reach import Reach, find_reach
 
 if TYPE_CHECKING:
-    from lbtrace.providers import Definitions
     from lbtrace.session.found_libraries import Found
 
 
@@ -103,14 +102,11 @@ def _plan(request: Request, found: Found | None = None) -> Planned:
         other_processes=reach.other_processes,
         altstack_checked=reach.guarded,
         any_program=reach.any_program,
+        marked=traced.marked,
+        growth="later" if grows else "",
         loads_later=bool(target.pid or target.command) and able.forks and not request.binaries,
     )
-    if grows:
-        from lbtrace.plan.waiting_markers import plan_waiting  # imported here, as above
-
-        made = plan_waiting(traced.images, selection, traced.marked)
-    else:
-        made = make_plan(traced.images, selection, traced.marked)
+    made = make_plan(traced.images, selection)
     if asked := selection.request:
         made = replace(made, by=asked.grouped, columns=asked.columns)
     # Those of libraries that nobody asked for: `lbtrace.plan.made_stacks`.
@@ -154,7 +150,7 @@ def _add_marked(request: Request, opened: _Traced, grows: bool) -> _Traced:
     found = marked_files.open_marked(request.target, opened.images)
     notes = [*opened.notes, *found.notes]
     images = [*opened.images, *found.images]
-    chosen = marked_files.having(images, request.markers, other_providers=not grows)
+    chosen = marked_files.having(images, request.named["usdt"], other_providers=not grows)
     if request.names_code:
         return _Traced(opened.images, notes, [each for each in chosen if each in found.images])
     return _Traced(chosen or images, notes)
@@ -163,18 +159,20 @@ def _add_marked(request: Request, opened: _Traced, grows: bool) -> _Traced:
 def plan_mapped(request: Request, image: Image, pid: int, reach: Reach) -> Plan | None:
     """Plan the markers of a file that process ``pid`` has mapped while a trace runs whose probes
     ``reach`` that process; None where none is asked for. Raises `LbtraceError`."""
-    from lbtrace.plan.waiting_markers import named_markers, only_markers  # imported here, as above
+    from lbtrace.plan.markers import is_named  # imported here, as above
 
-    names = named_markers(image, request.markers)
-    if not names:
+    wanted = request.named["usdt"]
+    if not is_named(image, wanted):
         return None
-
     patched = find_patched((image.file,), Target(pid=pid), reach).patched
     selection = replace(
         _select(request, patched),
+        **{"patterns": (), "named": {"usdt": wanted}, "within": (), "growth": "addition"},
+        locals=False,
+        off_cpu=0,
         breakpoints=_breakpoints((image.file,), pid),
     )
-    return make_plan(image, only_markers(selection, names))
+    return make_plan(image, selection)
 
 
 def _select(request: Request, patched: Mapping[tuple[int, int], tuple[int, ...]]) -> Selection:
@@ -190,7 +188,6 @@ def _select(request: Request, patched: Mapping[tuple[int, int], tuple[int, ...]]
             by=request.by,
             columns=request.columns,
         ),
-        definitions=_definitions(request),
     )
 
 
@@ -214,12 +211,3 @@ def _check_reach(plan: Plan, target: Target) -> None:
             f"name what to trace: {option('pid')}, a command, {option('cgroup')}, or"
             f" {option('all')}",
         )
-
-
-def _definitions(request: Request) -> Definitions | None:
-    """What the user's own files say of markers."""
-    if not request.providers:
-        return None
-    from lbtrace.session.marked_files import open_definitions  # imported here: few have some
-
-    return open_definitions(request.providers)

@@ -9,6 +9,7 @@ from msgspec import Struct
 from lbtrace.errors import UsageError, option
 from lbtrace.model import Plan, Target
 from lbtrace.model.choices import Choices
+from lbtrace.naming import NAMING
 from lbtrace.system.file import File
 from lbtrace.targets.reach import Reach
 
@@ -27,19 +28,19 @@ class Request(Choices, frozen=True, kw_only=True):
     @property
     def names_code(self) -> bool:
         """Whether more than markers is asked for."""
-        named = self.patterns or self.sources or self.lines or self.places or self.within
-        return bool(named) or self.takes_own
+        named = any(NAMING[name].place == "code" for name in self.named)
+        return bool(named or self.patterns or self.within or self.takes_own)
 
     @property
     def needs_files(self) -> bool:
         """Whether there is nothing to trace without a file: what is in the kernel is in none."""
-        in_kernel = self.syscalls or self.tracepoints or self.kernel or self.blocking
-        return bool(self.names_code or self.markers or self.binaries or not in_kernel)
+        in_files = any(NAMING[name].place != "kernel" for name in self.named)
+        return bool(in_files or self.names_code or self.binaries or self.libcalls)
 
     @property
     def seeks_files(self) -> bool:
         """Whether the files with the wanted markers are to be found, as none is named."""
-        return bool(self.markers) and not self.binaries
+        return "usdt" in self.named and not self.binaries
 
     def check_blocking(self) -> None:
         """Raise `UsageError` where it is asked on which stacks threads are blocked, and about
@@ -50,9 +51,7 @@ class Request(Choices, frozen=True, kw_only=True):
                 f"give {option('pid')}, or a command",
             )
         about_calls = {
-            **{"func": self.patterns, "source": self.sources, "libcalls": self.libcalls},
-            **{"usdt": self.markers, "syscall": self.syscalls, "tracepoint": self.tracepoints},
-            **{"kernel": self.kernel, "line": self.lines, "at": self.places},
+            **{"func": self.patterns, "libcalls": self.libcalls, **self.named},
             **{"within": self.within, "exclude": self.exclude, "where": self.where},
             **{"errors": self.errors, "arg": self.arg},
         }

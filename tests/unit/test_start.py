@@ -35,7 +35,7 @@ NOT_NEEDED = (
 
 PARSING = {
     *("lbtrace", "lbtrace.commands", "lbtrace.commands.options", "lbtrace.commands.streams"),
-    *("lbtrace.errors", "lbtrace.text", "lbtrace.validation"),
+    *("lbtrace.errors", "lbtrace.naming", "lbtrace.text", "lbtrace.validation"),
     *("lbtrace.system", "lbtrace.system.limits"),
 }
 """What reads a command line, whatever the command."""
