@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections import Counter
@@ -20,14 +19,12 @@ from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError, UsageError, option
 from lbtrace.model import NO_BINARY, Fetch, Function, KernelEvent, Probe, Prototype, Site, Value
 from lbtrace.plan.found import Found
-from lbtrace.plan.patterns import COPY, matching
+from lbtrace.plan.patterns import COPY, matching, propose
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.value_selection import depth, member_names
 from lbtrace.plan.warnings import name_functions
 from lbtrace.system.kernel_symbols import count_functions, find_size, find_traceable
-
-ALIKE = 3
-"""Names that an error proposes."""
+from lbtrace.validation import split_listed
 
 MOST = 1000
 """Functions of a trace without ``--force``: every process of the machine calls them, and older
@@ -58,9 +55,11 @@ class Selected(Struct, frozen=True):
 
 def find(images: Sequence[Image], selection: Selection) -> Iterator[Found | str]:
     """Yield the functions that ``selection`` names. Raises `NoMatchError`, `KernelError`."""
-    parts = [part for pattern in selection.named["kernel"] for part in _split(pattern)]
+    parts = split_listed(selection.named["kernel"])
     names = [part for part in parts if not PLACE.fullmatch(part)]
     yield from (_find_place(part) for part in parts if part not in names)
+    if not names:
+        return
     selected = select(names)
     if len(selected.names) > MOST and not selection.force:
         raise UsageError(
@@ -83,9 +82,8 @@ def find(images: Sequence[Image], selection: Selection) -> Iterator[Found | str]
 
 
 def select(patterns: Sequence[str]) -> Selected:
-    """Return the functions that any of ``patterns`` names, which may be several with commas
-    between: ``vfs_read``, ``tcp_*``, ``MODULE:*``. Raises `NoMatchError` where one names none that
-    can be traced, `KernelError`."""
+    """Return the functions that any of ``patterns`` names: ``vfs_read``, ``tcp_*``, ``MODULE:*``.
+    Raises `NoMatchError` where one names none that can be traced, `KernelError`."""
     counted = count_functions()
     traceable = find_traceable()
     alike = Counter[str]()
@@ -93,25 +91,20 @@ def select(patterns: Sequence[str]) -> Selected:
         alike[name.rpartition(":")[2]] += count
     found: dict[str, None] = {}
     left_out: dict[str, str] = {}
-    for pattern in patterns:
-        for part in _split(pattern):
-            named = _matching(counted, part)
-            fit = []
-            for name in named:
-                if traceable is not None and name not in traceable:
-                    left_out[name] = FORBIDDEN
-                elif alike[name.rpartition(":")[2]] > 1:
-                    left_out[name] = SEVERAL
-                else:
-                    fit.append(name)
-            if not fit:
-                raise _nothing(part, named, left_out, counted)
-            found |= dict.fromkeys(fit)
+    for part in patterns:
+        named = _matching(counted, part)
+        fit = []
+        for name in named:
+            if traceable is not None and name not in traceable:
+                left_out[name] = FORBIDDEN
+            elif alike[name.rpartition(":")[2]] > 1:
+                left_out[name] = SEVERAL
+            else:
+                fit.append(name)
+        if not fit:
+            raise _nothing(part, named, left_out, counted)
+        found |= dict.fromkeys(fit)
     return Selected(tuple(found), left_out)
-
-
-def _split(pattern: str) -> list[str]:
-    return [pattern] if pattern.startswith("/") else pattern.split(",")
 
 
 def _find_place(text: str) -> Found:
@@ -166,12 +159,11 @@ def _nothing(
         reason = left_out[named[0]].partition(": ")[2]
         what = named[0] if len(named) == 1 else f"{named[0]} and others that {part} names"
         return NoMatchError(f"{what} cannot be traced: {reason}", "name functions that call them")
-    near = difflib.get_close_matches(part, names, ALIKE, 0.6)
     if ":" in part and not part.startswith("/"):
         module = part.rpartition(":")[0]
         hint = f"leave {module}: out, or load the module: {module} may be part of the kernel itself"
         return NoMatchError(f"{part}: no module has such a function", hint)
-    hint = f"nearest names: {', '.join(near)}" if near else "lbtrace list --kernel '*' shows all"
+    hint = propose(part, names, "lbtrace list --kernel shows all")
     return NoMatchError(f"{part}: the kernel has no such function", hint)
 
 

@@ -18,7 +18,7 @@ from lbtrace.plan import marker_pairs
 from lbtrace.plan.found import Item
 from lbtrace.plan.marker_definitions import mismatches
 from lbtrace.plan.marker_values import marker_values
-from lbtrace.plan.patterns import addressed, matching
+from lbtrace.plan.patterns import ALIKE, addressed, matching, propose
 from lbtrace.plan.point_probes import PlannedPoint, Point, PointPlanner, refuse_returns
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.warnings import name_functions, some
@@ -29,9 +29,6 @@ from lbtrace.providers import (
     find_definitions,
     open_definitions,
 )
-
-ALIKE = 3
-"""Names that an error proposes."""
 
 _ANY = re.compile(r"[:*?[]|^/.*/")
 """What is in all names of markers, and what may stand for that: a glob or a regular expression."""
@@ -215,9 +212,8 @@ def _no_marker(
             f"name the file that has them with {option('binary')};"
             " lbtrace list --usdt --pid PID shows those of a process",
         )
-    near = difflib.get_close_matches(pattern, titles, ALIKE, 0.4)
     providers = some(sorted({title.partition(":")[0] for title in titles}))
     return NoMatchError(
         f"{pattern}: matches no marker of {named}, whose providers are {providers}",
-        f"nearest names: {', '.join(near)}" if near else "write PROVIDER:NAME, or PROVIDER:*",
+        propose(pattern, titles, "write PROVIDER:NAME, or PROVIDER:*", 0.4),
     )

@@ -17,8 +17,9 @@ from msgspec.structs import replace
 from lbtrace.elf import demangle
 from lbtrace.elf.demangle import CLOSING, OPENING, is_mangled
 from lbtrace.elf.symbols import Symbols
-from lbtrace.errors import UsageError, option
+from lbtrace.errors import NoMatchError, UsageError, option
 from lbtrace.model import Function
+from lbtrace.validation import split_listed
 
 _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 _WHITESPACE = re.compile(r"\s+")
@@ -41,6 +42,10 @@ WRITTEN = (
     " enable_if pixel instance ostream istream iostream wstring wostream u8string"
 )
 """Words that demanglers write which are in no mangled name."""
+
+
+ALIKE = 3
+"""Names that an error proposes."""
 
 
 class BinarySymbols(NamedTuple):
@@ -125,6 +130,31 @@ def matching(names: Iterable[str], patterns: Iterable[str], asked: str = "func")
     """Return those of ``names`` that any of ``patterns``, values of the option ``asked``, means."""
     matchers = [_matcher(p, asked) or p.__eq__ for p in patterns]
     return [name for name in names if any(matches(name) for matches in matchers)]
+
+
+def select(
+    names: Iterable[str],
+    wanted: Iterable[str],
+    asked: str,
+    explain: Callable[[str], NoMatchError],
+) -> list[str]:
+    """Return those of ``names`` that any of the patterns ``wanted`` means, which may be several
+    with commas between, in that order. Raises what ``explain`` returns for one that means none."""
+    found: dict[str, None] = {}
+    for pattern in split_listed(wanted):
+        named = matching(names, [pattern], asked)
+        if not named:
+            raise explain(pattern)
+        found |= dict.fromkeys(named)
+    return list(found)
+
+
+def propose(wanted: str, names: Iterable[str], otherwise: str, alike: float = 0.6) -> str:
+    """Return the advice to write one of ``names`` that are like what was ``wanted``."""
+    from difflib import get_close_matches  # imported here because only a mistyped name needs it
+
+    near = get_close_matches(wanted, [*names], ALIKE, alike)
+    return f"nearest names: {', '.join(near)}" if near else otherwise
 
 
 def means(pattern: str, symbol: str, plain: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -15,15 +14,12 @@ from lbtrace.errors import NoMatchError
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe, Site, Value
 from lbtrace.plan.found import Completed, Found
-from lbtrace.plan.patterns import matching
+from lbtrace.plan.patterns import propose, select
 from lbtrace.plan.selection import Selection
 from lbtrace.probes.syscall import UNREAD
 from lbtrace.syscalls import Table, read_table
 from lbtrace.syscalls.buffers import with_buffers
 from lbtrace.syscalls.prototypes import NEVER_RETURN, prototype_of
-
-ALIKE = 3
-"""Names that an error proposes."""
 
 BELOW = Site(0, 0, sp_delta=-8, emulated=True)
 """A call counts as below the function that makes it, whose frame may be the stack pointer."""
@@ -33,7 +29,12 @@ def find(images: Sequence[Image], selection: Selection) -> Iterator[Found]:
     """Yield the system calls that ``selection`` names. Raises `NoMatchError`."""
     machine = os.uname().machine
     table = read_table(machine)
-    for name in select(table, selection.named["syscall"]):
+
+    def explain(part: str) -> NoMatchError:
+        hint = propose(part, table.calls, "lbtrace list --syscall shows all", 0.4)
+        return NoMatchError(f"{part}: there is no such system call", hint)
+
+    for name in select(table.calls, selection.named["syscall"], "syscall", explain):
         call = table.calls[name]
 
         def complete(values: CallValues, name: str = name) -> Completed:
@@ -52,21 +53,6 @@ def find(images: Sequence[Image], selection: Selection) -> Iterator[Found]:
             complete,
             closes and replace(closes, event=KernelEvent(UNREAD, call.number)),
         )
-
-
-def select(table: Table, patterns: Sequence[str]) -> list[str]:
-    """Return the calls that any of ``patterns`` names, which may be several with commas between.
-    Raises `NoMatchError` where one names none."""
-    found: dict[str, None] = {}
-    for pattern in patterns:
-        for part in [pattern] if pattern.startswith("/") else pattern.split(","):
-            named = matching(table.calls, [part], "syscall")
-            if not named:
-                near = ", ".join(difflib.get_close_matches(part, table.calls, ALIKE, 0.4))
-                hint = f"nearest names: {near}" if near else "lbtrace list --syscall '*' shows all"
-                raise NoMatchError(f"{part}: there is no such system call", hint)
-            found |= dict.fromkeys(named)
-    return list(found)
 
 
 def describe(table: Table, name: str) -> Function:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 
 from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError, UsageError
 from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe, Site, Value
 from lbtrace.plan.found import Found
-from lbtrace.plan.patterns import matching
+from lbtrace.plan.patterns import propose, select
 from lbtrace.plan.selection import Selection
 from lbtrace.system.tracefs import list_events, read_format
 from lbtrace.tracepoints import Format, parse_format
-
-ALIKE = 3
-"""Names that an error proposes."""
 
 BELOW = Site(0, 0, sp_delta=-8, emulated=True)
 """A point is below the system call that led there: see `lbtrace.plan.syscalls.BELOW`."""
@@ -30,7 +26,12 @@ MOST = 1000
 
 def find(images: Sequence[Image], selection: Selection) -> Iterator[Found]:
     """Yield the tracepoints that ``selection`` names. Raises `NoMatchError`, `KernelError`."""
-    names = select(selection.named["tracepoint"])
+    known = list_events()
+
+    def explain(part: str) -> NoMatchError:
+        return NoMatchError(f"{part}: there is no such tracepoint", _advice(part, known))
+
+    names = select(known, selection.named["tracepoint"], "tracepoint", explain)
     if len(names) > MOST and not selection.force:
         raise UsageError(
             f"{len(names):,} tracepoints match, more than {MOST:,}", "name fewer: 'sched:*'"
@@ -43,20 +44,6 @@ def find(images: Sequence[Image], selection: Selection) -> Iterator[Found]:
         yield Found(describe(name, format), point, format.prototype, format.places)
 
 
-def select(patterns: Sequence[str]) -> list[str]:
-    """Return the tracepoints that any of ``patterns`` names, as ``CATEGORY:NAME``; one may be
-    several with commas between. Raises `NoMatchError` where one names none, `KernelError`."""
-    names = list_events()
-    found: dict[str, None] = {}
-    for pattern in patterns:
-        for part in [pattern] if pattern.startswith("/") else pattern.split(","):
-            named = matching(names, [part], "tracepoint")
-            if not named:
-                raise NoMatchError(f"{part}: there is no such tracepoint", _advice(part, names))
-            found |= dict.fromkeys(named)
-    return list(found)
-
-
 def _advice(part: str, names: Sequence[str]) -> str:
     """What may be meant instead."""
     if ":" not in part:
@@ -64,10 +51,7 @@ def _advice(part: str, names: Sequence[str]) -> str:
         named = [name for name in names if name.endswith(f":{part}")]
         if category or named:
             return f"write {named[0] if named else f'{part}:*'}"
-    near = difflib.get_close_matches(part, names, ALIKE, 0.6)
-    if near:
-        return f"nearest names: {', '.join(near)}"
-    return "lbtrace list --tracepoint '*' shows all"
+    return propose(part, names, "lbtrace list --tracepoint shows all")
 
 
 def describe(name: str, format: Format) -> Function:
