@@ -141,11 +141,7 @@ def trace(
     check_boolean("libcalls", libcalls)
     if not (patterns or named or libcalls or (off_cpu and action == "stacks")):
         raise UsageError("functions is empty", 'give names, or "*" for all')
-    if inlined and not (patterns or "source" in named):
-        raise UsageError("inlined is about functions", "name them in functions or source")
     definitions = check_paths("providers", providers, "give the paths of definitions")
-    if definitions and "usdt" not in named:
-        raise UsageError("providers is about markers", "name them in usdt")
     binaries = check_paths("binary", () if binary is None else binary, "give the path of a file")
     flags = {"force": force, "cache": cache, "unsafe": unsafe, "locals": locals, "inlined": inlined}
     for name, value in flags.items():

@@ -131,7 +131,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     look(output)
     add_output(output)
     add_ways(parser)
-    parser.set_defaults(command=[], action="send", by=[], columns=[])
+    parser.set_defaults(command=[], action="send")
 
 
 def add_selection(parser: argparse.ArgumentParser) -> _ArgumentGroup:
@@ -303,7 +303,7 @@ def names_functions(args: argparse.Namespace) -> bool:
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     named = names_functions(args)
-    if not (named or args.locals or args.command or args.pid):
+    if not (named or vars(args).get("locals") or args.command or args.pid):
         options = ", ".join(f"--{name}" for name in NAMING)
         raise UsageError(
             f"nothing says what to trace: a command, --pid, or {options}",
@@ -313,16 +313,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--slow and --max-events exclude each other", "end it with --duration")
     if args.slow and args.returns == "none":
         raise UsageError("--slow needs returns, and --returns none sees none", "leave one out")
-    if args.inlined and not (args.func or args.source):
-        raise UsageError("--inlined is about functions", "name them with --func or --source")
-    if args.exclude and named and not (args.func or args.source or args.libcalls):
-        raise UsageError("--exclude is about functions", "name them with --func or --source")
     given = vars(args)
     for option in filter(given.get, ("unwind", "srcline")):
         if args.action == "send" and not given["stack"]:
             raise UsageError(f"--{option} is about callers, and none is shown", "add --stack 8")
-    if args.provider and not args.usdt:
-        raise UsageError("--provider is about markers", "name them with --usdt")
     from lbtrace.commands import tracing  # imported here: --help and wrong options need no more
 
     return tracing.run(args)

@@ -6,10 +6,12 @@ from __future__ import annotations
 import argparse
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from lbtrace.commands.rows import write_json, write_lines
 from lbtrace.commands.show import event_line, signature
 from lbtrace.commands.streams import say
+from lbtrace.model import Value
 from lbtrace.naming import NAMING
 from lbtrace.plan.found import Found, find
 from lbtrace.plan.patterns import COPY
@@ -42,13 +44,24 @@ def run(kind: str, args: argparse.Namespace) -> int:
     """Print what the option ``kind`` names. Raises `LbtraceError`."""
     selection = Selection(named={kind: (vars(args)[kind],)}, force=True)
     items = [*find(NAMING[kind].finder, [], selection)]
-    found = [each for each in items if isinstance(each, Found)]
+    found = [_described(each) for each in items if isinstance(each, Found)]
     if args.json:
         write_json(map(_listed, found))
         return 0
     write_lines(map(_line, found))
     say(each for each in items if isinstance(each, str))
     return 0
+
+
+def _described(found: Found) -> Found:
+    """The same with what its function declares, without what is fetched of it."""
+    prototype = found.prototype
+    if prototype is None:
+        return found
+    parameters = tuple(Value(formal.name, formal.type) for formal in prototype.parameters)
+    result = Value("", prototype.result.type) if prototype.result else None
+    shown = replace(found.function, parameters=parameters, result=result, typed=True)
+    return found._replace(function=shown)
 
 
 def _listed(found: Found) -> ListedEvent:

@@ -54,7 +54,8 @@ def run(args: argparse.Namespace) -> int:
 def _request(target: Target, args: argparse.Namespace) -> Request:
     """What the options of the same names choose, or of those in `OPTIONS`."""
     given = {**vars(args), "where": args.where or ""}
-    chosen = {name: given[OPTIONS.get(name, name)] for name in CHOSEN}
+    options = {name: OPTIONS.get(name, name) for name in CHOSEN}
+    chosen = {name: given[each] for name, each in options.items() if each in given}
     lists = {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
     lists |= {name: split_listed(lists[name]) for name in ("patterns", "within", "exclude")}
     named = {name: tuple(given[name]) for name in NAMING if name != "func" and given[name]}

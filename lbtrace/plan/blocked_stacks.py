@@ -20,5 +20,5 @@ def find(images: Sequence[Image], selection: Selection) -> Iterator[Found]:
     format = parse_format(read_format(SWITCH))
     event = KernelEvent(SWITCH, format.number, selection.off_cpu)
     point = Probe(BELOW, "point", source="blocked", binary=NO_BINARY, event=event)
-    shown = Function("off-CPU", 0, 0, 0, (), (), None, typed=True, binary=NO_BINARY)
+    shown = Function("off-CPU", 0, 0, 0, binary=NO_BINARY)
     yield Found(shown, point, None, format.places)

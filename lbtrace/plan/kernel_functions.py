@@ -17,7 +17,7 @@ from lbtrace.abi.locations import Location
 from lbtrace.btf.prototypes import KernelTypes
 from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError, UsageError, option
-from lbtrace.model import NO_BINARY, Fetch, Function, KernelEvent, Probe, Prototype, Site, Value
+from lbtrace.model import NO_BINARY, Fetch, Function, KernelEvent, Probe, Prototype, Site
 from lbtrace.plan.found import Found
 from lbtrace.plan.patterns import COPY, matching, propose
 from lbtrace.plan.selection import Selection
@@ -71,7 +71,7 @@ def find(images: Sequence[Image], selection: Selection) -> Iterator[Found | str]
         prototype = types.find(name)
         opens = Probe(ENTRY, "opens", source="kernel", binary=NO_BINARY, event=KernelEvent(name, 0))
         yield Found(
-            replace(describe(name, prototype), returns="uretprobe: the kernel's own, a kretprobe"),
+            _shown(name.rpartition(":")[2], "uretprobe: the kernel's own, a kretprobe"),
             opens,
             prototype,
             partial(_locate, os.uname().machine),
@@ -120,26 +120,19 @@ def _find_place(text: str) -> Found:
     event = KernelEvent(named, number)
     point = Probe(INSIDE, "point", source="kernel place", binary=NO_BINARY, event=event)
     shown = f"{named.rpartition(':')[2]}+{number:#x}"
-    function = Function(shown, 0, 0, 0, (), (), None, binary=NO_BINARY)
     nothing = Prototype((), None, complete=True)
     places = partial(_locate, os.uname().machine)
-    return Found(function, point, nothing, places, by_register=True)
+    return Found(_shown(shown), point, nothing, places, by_register=True)
+
+
+def _shown(name: str, returns: str = "") -> Function:
+    return Function(name, 0, 0, 0, returns=returns, binary=NO_BINARY)
 
 
 def explain(selected: Selected) -> Iterator[str]:
     """Yield why functions are left out."""
     for reason in (FORBIDDEN, SEVERAL):
         yield from name_functions([n for n, r in selected.left_out.items() if r == reason], reason)
-
-
-def describe(name: str, prototype: Prototype | None) -> Function:
-    """Return a function as a list shows it: without what is fetched of it."""
-    shown = name.rpartition(":")[2]
-    if prototype is None:
-        return Function(shown, 0, 0, 0, (), (), None, binary=NO_BINARY)
-    parameters = tuple(Value(formal.name, formal.type) for formal in prototype.parameters)
-    result = Value("", prototype.result.type) if prototype.result else None
-    return Function(shown, 0, 0, 0, (), parameters, result, typed=True, binary=NO_BINARY)
 
 
 def _matching(names: Mapping[str, int], part: str) -> list[str]:

@@ -55,12 +55,13 @@ def _defined(image: Image, table: Symbols, pattern: str) -> Found:
         defined = find_functions(image, path_test(pattern))
     except BinaryError as error:
         return [], set(), error
-    functions = []
-    for address in sorted(set(defined.addresses)):
-        function = table.functions.holding(address)
-        if function is not None and function.address == address:
-            functions.append(function)
-    return functions, defined.files, defined.paths
+    return functions_at(defined.addresses, table), defined.files, defined.paths
+
+
+def functions_at(addresses: Iterable[int], table: Symbols) -> list[Function]:
+    """Return the functions that begin at ``addresses``, in their order."""
+    found = ((at, table.functions.holding(at)) for at in sorted({*addresses}))
+    return [function for at, function in found if function and function.address == at]
 
 
 def _nothing(paths: Sequence[str], pattern: str, found: Sequence[Found]) -> Exception:

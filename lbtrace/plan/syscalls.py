@@ -12,12 +12,12 @@ from lbtrace.abi.system_calls import locate_arguments
 from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError
 from lbtrace.fetch.call_values import CallValues
-from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe, Site, Value
+from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe, Site
 from lbtrace.plan.found import Completed, Found
 from lbtrace.plan.patterns import propose, select
 from lbtrace.plan.selection import Selection
 from lbtrace.probes.syscall import UNREAD
-from lbtrace.syscalls import Table, read_table
+from lbtrace.syscalls import read_table
 from lbtrace.syscalls.buffers import with_buffers
 from lbtrace.syscalls.prototypes import NEVER_RETURN, prototype_of
 
@@ -44,8 +44,9 @@ def find(images: Sequence[Image], selection: Selection) -> Iterator[Found]:
         event = KernelEvent("syscall", call.number)
         opens = Probe(BELOW, "opens", source="syscall", binary=NO_BINARY, event=event)
         closes = replace(opens, role="closes") if name not in NEVER_RETURN else None
+        seen = "sites: a tracepoint of the kernel"
         yield Found(
-            replace(describe(table, name), returns="sites: a tracepoint of the kernel"),
+            Function(name, call.number, 0, 0, returns=seen, binary=NO_BINARY),
             opens,
             prototype_of(table, name),
             partial(locate_arguments, machine),
@@ -53,12 +54,3 @@ def find(images: Sequence[Image], selection: Selection) -> Iterator[Found]:
             complete,
             closes and replace(closes, event=KernelEvent(UNREAD, call.number)),
         )
-
-
-def describe(table: Table, name: str) -> Function:
-    """Return a call as a list shows it: without what is fetched of it."""
-    prototype = prototype_of(table, name)
-    parameters = tuple(Value(formal.name, formal.type) for formal in prototype.parameters)
-    result = Value("", prototype.result.type) if prototype.result else None
-    number = table.calls[name].number
-    return Function(name, number, 0, 0, (), parameters, result, typed=True, binary=NO_BINARY)

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError, UsageError
-from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe, Site, Value
+from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe, Site
 from lbtrace.plan.found import Found
 from lbtrace.plan.patterns import propose, select
 from lbtrace.plan.selection import Selection
 from lbtrace.system.tracefs import list_events, read_format
-from lbtrace.tracepoints import Format, parse_format
+from lbtrace.tracepoints import parse_format
 
 BELOW = Site(0, 0, sp_delta=-8, emulated=True)
 """A point is below the system call that led there: see `lbtrace.plan.syscalls.BELOW`."""
@@ -41,7 +41,8 @@ def find(images: Sequence[Image], selection: Selection) -> Iterator[Found]:
         event = KernelEvent(name, format.number)
         site = INSIDE if "kernel" in selection.named else BELOW
         point = Probe(site, "point", source="tracepoint", binary=NO_BINARY, event=event)
-        yield Found(describe(name, format), point, format.prototype, format.places)
+        shown = Function(name, format.number, 0, 0, binary=NO_BINARY)
+        yield Found(shown, point, format.prototype, format.places)
 
 
 def _advice(part: str, names: Sequence[str]) -> str:
@@ -52,9 +53,3 @@ def _advice(part: str, names: Sequence[str]) -> str:
         if category or named:
             return f"write {named[0] if named else f'{part}:*'}"
     return propose(part, names, "lbtrace list --tracepoint shows all")
-
-
-def describe(name: str, format: Format) -> Function:
-    """Return a tracepoint as a list shows it: without what is fetched of it."""
-    fields = tuple(Value(field.name, field.type) for field in format.fields)
-    return Function(name, format.number, 0, 0, (), fields, None, typed=True, binary=NO_BINARY)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace.elf.image import Image
@@ -32,19 +31,10 @@ if TYPE_CHECKING:
     from lbtrace.session.found_libraries import Found
 
 
-class Planned(Struct, frozen=True):
-    """A plan with what it rests on that may change while its files stay as they are: the code that
-    is ``patched`` in memory (`lbtrace.targets.patched_code.find_patched`)."""
-
-    prepared: Prepared
-    patched: Mapping[tuple[int, int], tuple[int, ...]]
-
-
-def plan(request: Request) -> Planned:
+def plan(request: Request) -> Prepared:
     """Plan what is asked for. Raises `LbtraceError`: of the target, the files, the patterns and
     the expressions."""
-    if request.blocking:
-        request.check_blocking()
+    request.check()
     if request.libcalls:
         from lbtrace.session import called_functions  # imported here because few ask for them
 
@@ -68,14 +58,9 @@ def plan(request: Request) -> Planned:
         raise
 
 
-def _plan(request: Request, found: Found | None = None) -> Planned:
+def _plan(request: Request, found: Found | None = None) -> Prepared:
     """The plan; of what was ``found`` in other files than those of the request, if so."""
     target = request.target
-    if request.unsafe and request.returns != "uretprobe":
-        raise UsageError(
-            f"{option('unsafe')} is about uretprobes",
-            f"add {option('returns', 'uretprobe')}, or leave it out",
-        )
     opened = _Traced(found.images, found.notes) if found else _open(request)
     around = find_mapped_files(target)
     if request.binaries and around is not None and not around.paths:
@@ -113,8 +98,8 @@ def _plan(request: Request, found: Found | None = None) -> Planned:
     files += tuple(Image.open(binary.path).file for binary in made.binaries[len(files) :])
     _check_reach(made, target)
     later = request if made.may_grow else None
-    rest = (reach, tuple(traced.notes), later, running.exchanging)
-    return Planned(Prepared(made, target, files, *rest), running.patched)
+    rest = (reach, tuple(traced.notes), later, running.exchanging, running.patched)
+    return Prepared(made, target, files, *rest)
 
 
 class _Traced(OpenedImages):

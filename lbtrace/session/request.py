@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -42,9 +43,27 @@ class Request(Choices, frozen=True, kw_only=True):
         """Whether the files with the wanted markers are to be found, as none is named."""
         return "usdt" in self.named and not self.binaries
 
-    def check_blocking(self) -> None:
-        """Raise `UsageError` where it is asked on which stacks threads are blocked, and about
-        calls, or of no process."""
+    def check(self) -> None:
+        """Raise `UsageError` where something is asked about what is not asked for."""
+        functions = f"name them with {option('func')} or {option('source')}"
+        markers = f"name them with {option('usdt')}"
+        returns = f"add {option('returns', 'uretprobe')}, or leave it out"
+        named = self.patterns or "source" in self.named
+        excluded = self.exclude and self.named and not (named or self.libcalls)
+        for name, wrong, what, hint in (
+            ("inlined", self.inlined and not named, "functions", functions),
+            ("exclude", excluded, "functions", functions),
+            ("provider", self.providers and "usdt" not in self.named, "markers", markers),
+            ("unsafe", self.unsafe and self.returns != "uretprobe", "uretprobes", returns),
+        ):
+            if wrong:
+                raise UsageError(f"{option(name)} is about {what}", hint)
+        if self.blocking:
+            self._check_blocking()
+
+    def _check_blocking(self) -> None:
+        """That nothing is asked about calls, and something of a process, where it is asked on which
+        stacks threads are blocked."""
         if not (self.target.pid or self.target.command):
             raise UsageError(
                 f"{option('off_cpu')} is about processes, and none is named",
@@ -88,3 +107,5 @@ class Prepared(Struct, frozen=True):
     later: Request | None = None
     exchanging: str = ""
     """A file that exchanges what is on stacks in a process that runs now."""
+    patched: Mapping[tuple[int, int], tuple[int, ...]] = {}
+    """The code that is changed in memory (`lbtrace.targets.patched_code.find_patched`)."""
