@@ -30,7 +30,6 @@ from lbtrace.plan.binary_plan import (
 from lbtrace.plan.crossed_points import find_crossed
 from lbtrace.plan.function_choice import choose, split_excluded, split_named
 from lbtrace.plan.merge import empty, merge_plans, without_false_notes
-from lbtrace.plan.return_strategy import StrategyChooser
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.traced_binary import TracedBinary
 from lbtrace.plan.value_selection import parse
@@ -168,41 +167,37 @@ def _planned(images: Sequence[Image], selection: Selection, *, own: bool = False
         searched, selection.patterns, selection.exclude, others, full_names=full_names
     )
     notes += said
-    outer = within.select(searched, selection.within, chosen, full_names=full_names)
-    chosen = [list(found.functions) for found in outer]
+    parts = [
+        TracedBinary(image, table.symbols, image.once(plt.stubs), functions)
+        for image, table, functions in zip(images, searched, chosen, strict=True)
+    ]
+    if selection.within:
+        parts = within.select(parts, searched, selection.within, full_names=full_names)
+    chosen = [[*part.functions] for part in parts]
     paths = " and ".join(image.path for image in images)
     for image, functions in zip(images, chosen, strict=True):
         _check_writable(image, functions)
     _check_request(selection, sum(map(len, chosen)), paths)
-    parts = [
-        TracedBinary(i, i.once(plt.stubs), found) for i, found in zip(images, chosen, strict=True)
-    ]
-    tables = [binary.symbols for binary in searched]
-    asked = selection.returns
-    if selection.within and asked == "none":  # those of the functions there are seen
-        asked = "auto"
-    choosers = [StrategyChooser(i, t, asked) for i, t in zip(images, tables, strict=True)]
     if own_notes:
         notes += own_notes(map(len, chosen))
-    warnings = notes
-    if asked == "uretprobe":
+    if selection.returns == "uretprobe":
         from lbtrace.plan import uretprobe_guard  # imported here because few ask for them
 
-        warnings += [*uretprobe_guard.check(images, selection)]
+        notes += [*uretprobe_guard.check(images, selection)]
     plans: list[Plan] = []
     mismatch: UsageError | None = None
-    for part, table, chooser, found in zip(parts, tables, choosers, outer, strict=True):
+    for part in parts:
         try:
-            plans.append(plan_binary(part, table, chooser, selection, within=found))
+            plans.append(plan_binary(part, selection))
         except UsageError as error:  # those of another binary may have what is asked for
             mismatch = mismatch or error
             note = f"{part.image.path}: what is asked for fits none of its functions"
             plans.append(replace(empty([part.image]), notes=(note,)))
     plan = merge_plans(plans)
-    plan = replace(plan, notes=(*plan.notes, *warnings)) if warnings else plan
+    plan = replace(plan, notes=(*plan.notes, *notes)) if notes else plan
     if not plan.functions:
         raise mismatch or _explain_emptiness(plan.notes, chosen, paths)
-    return within.mark(plan, parts, tables, outer, selection) if selection.within else plan
+    return within.mark(plan, parts, selection) if selection.within else plan
 
 
 def _of_sources(

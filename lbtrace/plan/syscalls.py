@@ -16,7 +16,7 @@ from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe, Site
 from lbtrace.plan.found import Completed, Found
 from lbtrace.plan.patterns import propose, select
 from lbtrace.plan.selection import Selection
-from lbtrace.probes.syscall import UNREAD
+from lbtrace.probes.sources import UNREAD
 from lbtrace.syscalls import read_table
 from lbtrace.syscalls.buffers import with_buffers
 from lbtrace.syscalls.prototypes import NEVER_RETURN, prototype_of
