@@ -23,7 +23,7 @@ from collections.abc import Callable
 from errno import ENOENT
 from typing import NamedTuple
 
-from lbtrace.naming import NAMING
+from lbtrace.naming import NAMING, option_of
 
 _MARK = "\0"
 """Before and after an option in a line: no argument and no name in a file holds this character."""
@@ -59,7 +59,7 @@ def _spell(line: str, spell: Callable[[str, str, bool], str]) -> str:
 
 
 def _for_command_line(name: str, value: str, _heads: bool) -> str:
-    return f"--{name.replace('_', '-')} {value}".rstrip()
+    return f"{option_of(name)} {value}".rstrip()
 
 
 def _for_python(name: str, value: str, heads: bool) -> str:

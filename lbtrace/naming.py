@@ -27,6 +27,11 @@ class Naming(NamedTuple):
     functions: bool = False
 
 
+def option_of(name: str) -> str:
+    """Return an option as it is written on the command line."""
+    return f"--{name.replace('_', '-')}"
+
+
 NAMING = {
     "func": Naming(
         "PATTERN",

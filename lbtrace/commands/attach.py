@@ -22,7 +22,7 @@ from lbtrace.commands.options import (
     text_size,
 )
 from lbtrace.errors import UsageError
-from lbtrace.naming import NAMING
+from lbtrace.naming import NAMING, option_of
 from lbtrace.sinks import FORMATS
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ COMMAND = True
 FIRST = "lbtrace attach [--func PATTERN] [OPTION ...] [-- COMMAND [ARG ...]]"
 """What most write."""
 
-_NAMED = [f"--{name} {each.values}" for name, each in NAMING.items()]
+_NAMED = [f"{option_of(name)} {each.values}" for name, each in NAMING.items()]
 
 _INDENT = "\n" + " " * 22
 
@@ -164,7 +164,7 @@ def add_selection(parser: argparse.ArgumentParser) -> _ArgumentGroup:
     which = parser.add_argument_group("which functions")
     for name, naming in NAMING.items():
         short = ("-f",) if name == "func" else ()
-        repeatable(which, f"--{name}", naming.values, naming.help, *short)
+        repeatable(which, option_of(name), naming.values, naming.help, *short)
     repeatable(
         which, "--exclude", "PATTERN", "not these functions; --func '!PATTERN' says the same"
     )
@@ -304,7 +304,7 @@ def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     named = names_functions(args)
     if not (named or vars(args).get("locals") or args.command or args.pid):
-        options = ", ".join(f"--{name}" for name in NAMING)
+        options = ", ".join(map(option_of, NAMING))
         raise UsageError(
             f"nothing says what to trace: a command, --pid, or {options}",
             f"write: {FIRST.replace('attach', args.parser.prog.split()[-1])}",

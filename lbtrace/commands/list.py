@@ -7,7 +7,7 @@ import argparse
 
 from lbtrace.commands.options import nonempty, process, repeatable
 from lbtrace.errors import UsageError
-from lbtrace.naming import NAMING
+from lbtrace.naming import NAMING, option_of
 
 MEANT = "--binary {program} {options}"
 """How a binary is named that was given without ``--binary``."""
@@ -55,7 +55,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     for name in KERNEL:
         parser.add_argument(
-            f"--{name}",
+            option_of(name),
             type=nonempty,
             nargs="?",
             const="*",

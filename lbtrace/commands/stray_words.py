@@ -13,7 +13,7 @@ from itertools import takewhile
 from shutil import which
 
 from lbtrace.errors import UsageError
-from lbtrace.naming import NAMING
+from lbtrace.naming import NAMING, option_of
 
 TRACING = ("attach", "count", "latency", "report", "stacks")
 """The commands that trace."""
@@ -47,9 +47,7 @@ def advise(words: Sequence[str], meant: str, takes: Takes) -> str:
         return advice
     given = _named(options)
     names_function = (
-        words[0] in TRACING
-        and {f"--{name}" for name in NAMING}.isdisjoint(given)
-        and "/" not in word
+        words[0] in TRACING and {*map(option_of, NAMING)}.isdisjoint(given) and "/" not in word
     )
     if not is_program(word):  # options after it are lbtrace's
         given += _named(takewhile("--".__ne__, left))

@@ -68,10 +68,16 @@ class Finder(Protocol):
         ...
 
 
-def find(finder: str, images: Sequence[Image], selection: Selection) -> Iterable[Function | Item]:
-    """Return what a finder finds."""
+def find(finder: str, images: Sequence[Image], selection: Selection) -> list[Function | Item]:
+    """Return what a finder finds. Raises `LbtraceError`, `NoMatchError` where that is nothing."""
     module: Finder = import_module(f"lbtrace.plan.{finder}")
-    return module.find(images, selection)
+    found = [*module.find(images, selection)]
+    if not found:
+        asked = [name for name in selection.named if NAMING[name].finder == finder]
+        named = ", ".join(option(name, each) for name in asked for each in selection.named[name])
+        paths = " or ".join(image.path for image in images)
+        raise NoMatchError(f"{named}: is nowhere in {paths}", "name something else")
+    return found
 
 
 def add(plan: Plan, images: Sequence[Image], selection: Selection, finders: Iterable[str]) -> Plan:
@@ -81,14 +87,8 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection, finders: Iter
     errors: list[LbtraceError] = []
     made = plan
     for finder in finders:
-        items = [i for i in find(finder, images, selection) if not isinstance(i, Function)]
-        if not items:
-            asked = [name for name in selection.named if NAMING[name].finder == finder]
-            named = ", ".join(
-                option(name, each) for name in asked for each in selection.named[name]
-            )
-            paths = " or ".join(image.path for image in images)
-            raise NoMatchError(f"{named}: is nowhere in {paths}", "name something else")
+        found = find(finder, images, selection)
+        items = [each for each in found if not isinstance(each, Function)]
         made = add_items(made, images, selection, items, errors)
     if errors and len(made.functions) == len(plan.functions):
         raise errors[0]

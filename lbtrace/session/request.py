@@ -49,10 +49,10 @@ class Request(Choices, frozen=True, kw_only=True):
         markers = f"name them with {option('usdt')}"
         returns = f"add {option('returns', 'uretprobe')}, or leave it out"
         named = self.patterns or "source" in self.named
-        excluded = self.exclude and self.named and not (named or self.libcalls)
+        chosen = self.patterns or self.libcalls or any(NAMING[n].functions for n in self.named)
         for name, wrong, what, hint in (
             ("inlined", self.inlined and not named, "functions", functions),
-            ("exclude", excluded, "functions", functions),
+            ("exclude", self.exclude and self.named and not chosen, "functions", functions),
             ("provider", self.providers and "usdt" not in self.named, "markers", markers),
             ("unsafe", self.unsafe and self.returns != "uretprobe", "uretprobes", returns),
         ):
