@@ -19,9 +19,8 @@ from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError, LbtraceError, NoMatchError, UsageError, option
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
-from lbtrace.model import Fetch, Function, Plan, Probe, Prototype
+from lbtrace.model import Fetch, Function, GoLayout, Plan, Probe, Prototype
 from lbtrace.naming import NAMING
-from lbtrace.plan.point_probes import PlannedPoint, PointPlanner, Refusal
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.value_selection import select_values
 from lbtrace.plan.warnings import name_functions, some
@@ -53,9 +52,39 @@ class Completed(NamedTuple):
     again: tuple[Fetch, ...] = ()
 
 
-Item: TypeAlias = Found | PlannedPoint | PointPlanner | str
-"""What a source has found, or has planned; the planner of points, when all those of its file are
-planned; a note."""
+class PlannedPoint(NamedTuple):
+    """What is shown of a point, and its probes: the first one, and those that fetch more of its
+    values."""
+
+    function: Function
+    probes: tuple[Probe, ...]
+
+
+class Refusal(NamedTuple):
+    """A place at which no probe is: the ``name`` of its point, and why, as a clause."""
+
+    name: str
+    reason: str
+
+
+class Report(NamedTuple):
+    """What there is to say when all points of the image at position ``binary`` are planned, each a
+    ``noun``: those that were ``refused``, how many ``places`` each has, an ``error`` where values
+    do not fit some, ``notes``; how the goroutines are found that come by (None: they belong to
+    threads), and probes that report when these end."""
+
+    binary: int
+    noun: str
+    refused: Sequence[Refusal]
+    places: Counter[str]
+    error: UsageError | None
+    notes: Sequence[str]
+    layout: GoLayout | None = None
+    ends: Sequence[Probe] = ()
+
+
+Item: TypeAlias = Found | PlannedPoint | Report | str
+"""What a source has found, or has planned; a report on points, after them; a note."""
 
 
 class Finder(Protocol):
@@ -105,13 +134,13 @@ def add_items(
     """Return ``plan`` with what one finder has found; ``errors`` gets what is to be raised where
     that adds nothing."""
     functions, probes, binaries = list(plan.functions), list(plan.probes), list(plan.binaries)
-    planners, notes, unfit = list[PointPlanner](), list[str](), list[str]()
+    reports, notes, unfit = list[Report](), list[str](), list[str]()
     for each in items:
         if isinstance(each, str):
             notes.append(each)
             continue
-        if isinstance(each, PointPlanner):
-            planners.append(each)
+        if isinstance(each, Report):
+            reports.append(each)
             continue
         try:
             made = _plan(each, images, selection) if isinstance(each, Found) else each
@@ -120,24 +149,24 @@ def add_items(
             unfit.append(each.function.name)
             continue
         function, own = made
-        number, binary = len(functions), function.binary
-        probes += [replace(probe, function=number, binary=binary) for probe in own]
+        number, at = len(functions), function.binary
+        probes += [replace(probe, function=number, binary=at) for probe in own]
         functions.append(function)
-    refused = [each for planner in planners for each in planner.refused]
-    errors += [planner.error for planner in planners if planner.error]
+    refused = [each for report in reports for each in report.refused]
+    errors += [report.error for report in reports if report.error]
     if refused:
         named = some([*dict.fromkeys(each.name for each in refused)])
         reasons = "; ".join(dict.fromkeys(each.reason for each in refused))
-        hint = f"choose another {planners[0].noun}"
+        hint = f"choose another {reports[0].noun}"
         errors.append(BinaryError(f"{named}: no probe can be there: {reasons}", hint))
-    for planner in planners:
-        layout, ends = planner.goroutines()
-        known = binaries[planner.binary].go
-        if layout and (known is None or not known.types[0]):
-            probes += [replace(each, binary=planner.binary) for each in ends] if not known else []
-            binaries[planner.binary] = replace(binaries[planner.binary], go=layout)
-    said = [note for planner in planners for note in planner.warnings()]
-    places = sum((planner.places for planner in planners), Counter[str]())
+    for report in reports:
+        binary = binaries[report.binary]
+        if report.layout and (binary.go is None or not binary.go.types[0]):
+            ends = report.ends if binary.go is None else ()
+            probes += [replace(each, binary=report.binary) for each in ends]
+            binaries[report.binary] = replace(binary, go=report.layout)
+    said = [note for report in reports for note in report.notes]
+    places = sum((report.places for report in reports), Counter[str]())
     said += [
         note for what, names in _left_out(refused, places) for note in name_functions(names, what)
     ]

@@ -139,7 +139,7 @@ class Copies:
                 shown = copy.parameters if selection.request else copy.parameters[: selection.args]
                 if made := planner.plan(Point(title, copy.address, shown)):
                     yield made
-            yield planner
+            yield planner.report()
         if not any(self.found):
             yield NONE
 

@@ -15,11 +15,11 @@ from lbtrace.errors import NoMatchError, UsageError, option
 from lbtrace.machine import Machine
 from lbtrace.model import Function, Probe
 from lbtrace.plan import marker_pairs
-from lbtrace.plan.found import Item
+from lbtrace.plan.found import Item, PlannedPoint
 from lbtrace.plan.marker_definitions import mismatches
 from lbtrace.plan.marker_values import marker_values
 from lbtrace.plan.patterns import ALIKE, addressed, matching, propose
-from lbtrace.plan.point_probes import PlannedPoint, Point, PointPlanner, refuse_returns
+from lbtrace.plan.point_probes import Point, PointPlanner, refuse_returns
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.warnings import name_functions, some
 from lbtrace.providers import (
@@ -83,7 +83,7 @@ def find(images: Sequence[Image], selection: Selection) -> Iterator[Item]:
             )
             place = str(each.marker.semaphore) if each.marker.semaphore else ""
             yield PlannedPoint(function, (replace(probe, source="marker", place=place),))
-        yield planner
+        yield planner.report()
     yield from (warning for image in images for warning in unread(image) if titles)
     yield from dict.fromkeys(unfit)
     yield from name_functions(unpaired, marker_pairs.UNPAIRED)

@@ -18,8 +18,9 @@ from lbtrace.errors import UsageError, option
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
 from lbtrace.machine.sites import NO_FUNCTION
-from lbtrace.model import UNKNOWN, Function, GoLayout, Probe, Prototype, Site, Value
+from lbtrace.model import UNKNOWN, Function, Probe, Prototype, Site, Value
 from lbtrace.model.wire_limits import CHUNKS, FETCHES
+from lbtrace.plan.found import PlannedPoint, Refusal, Report
 from lbtrace.plan.placement import Placer
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.traced_functions import go_plan
@@ -38,13 +39,6 @@ PARTS = 16
 """Probes that share the values of a point, at most, because each costs the program time."""
 
 
-class Refusal(NamedTuple):
-    """A place at which no probe is: the ``name`` of its point, and why, as a clause."""
-
-    name: str
-    reason: str
-
-
 class Point(NamedTuple):
     """A place to probe: its ``name``, the ``address``, and the ``variables`` in scope there.
     ``marked``: it is a marker. ``by_register``: expressions may name registers alone there."""
@@ -54,14 +48,6 @@ class Point(NamedTuple):
     variables: tuple[Variable, ...] = ()
     marked: bool = False
     by_register: bool = False
-
-
-class PlannedPoint(NamedTuple):
-    """What is shown of a point, and its probes: the first one, and those that fetch more of its
-    values."""
-
-    function: Function
-    probes: tuple[Probe, ...]
 
 
 class PointPlanner:
@@ -76,8 +62,8 @@ class PointPlanner:
         selection: Selection,
         noun: Literal["place", "marker", "function"] = "place",
     ) -> None:
-        self.binary = binary
-        self.noun = noun
+        self._binary = binary
+        self._noun = noun
         table = image.once(symbols.read_any)
         patched = selection.patched.get(image.file.identity, ())
         self._breakpoints = selection.breakpoints.get(image.file.identity, ())
@@ -90,33 +76,31 @@ class PointPlanner:
         self._finds_goroutine = False
         self._selection = selection
         self._values = replace(of_image(selection.values, image), off_cpu=False)
-        self.cut: list[str] = []
-        self.places: Counter[str] = Counter()
+        self._cut: list[str] = []
+        self._places: Counter[str] = Counter()
         self.refused: list[Refusal] = []
-        self.error: UsageError | None = None
+        self._error: UsageError | None = None
 
-    def warnings(self) -> list[str]:
-        """Return what to say of the points that were planned."""
+    def report(self) -> Report:
+        """Return what there is to say when all points are planned."""
         cut = f"some values omitted: at most {FETCHES} values, {CHUNKS} of them strings, per probe"
-        return name_functions([*dict.fromkeys(self.cut)], cut)
-
-    def goroutines(self) -> tuple[GoLayout | None, list[Probe]]:
-        """Return how the goroutines are found that come by the points, and the probes that report
-        when these end; None where the points belong to threads."""
+        notes = name_functions([*dict.fromkeys(self._cut)], cut)
+        report = Report(self._binary, self._noun, self.refused, self._places, self._error, notes)
         if self._go is None or not self._finds_goroutine:
-            return None, []
+            return report
+        report = report._replace(layout=self._go.layout)
         if self._selection.aggregates:
-            return self._go.layout, []
+            return report
         from lbtrace.plan.go import runtime_probes  # imported here because only Go needs it
 
-        return self._go.layout, [*runtime_probes.plan_probes(self._go, telling=False)]
+        return report._replace(ends=[*runtime_probes.plan_probes(self._go, telling=False)])
 
     def _finds_goroutine_at(self, address: int) -> bool:
         return self._go is not None and self._go.finds_goroutine(address)
 
     def refuse(self, name: str, reason: str) -> None:
         """Keep that no probe is at a place of the point ``name``, and why, as a clause."""
-        self.places[name] += 1
+        self._places[name] += 1
         self.refused.append(Refusal(name, reason))
 
     def plan(self, point: Point, shown: ValueSelection | None = None) -> PlannedPoint | None:
@@ -134,17 +118,17 @@ class PointPlanner:
         if site.address in self._breakpoints:
             self.refuse(point.name, AT_BREAKPOINT)
             return None
-        self.places[point.name] += 1
+        self._places[point.name] += 1
         site = Site(site.address, site.offset, 0, site.displaced, site.emulated)
         try:
             here = program_counter(self._machine.name)
             parts = [p.at(site.address, here) for p in self._parts(point, chosen, most)]
         except UsageError as error:  # it may fit another place of the line
             self.refused.append(Refusal(point.name, UNFIT))
-            self.error = self.error or error
+            self._error = self._error or error
             return None
         if any(part.cut for part in parts):
-            self.cut.append(point.name)
+            self._cut.append(point.name)
         first, *others = parts
         function = Function(
             point.name,
@@ -154,7 +138,7 @@ class PointPlanner:
             parameters=first.parameters,
             typed=True,
             returns="none",
-            binary=self.binary,
+            binary=self._binary,
         )
         found = self._finds_goroutine_at(point.address)
         if self._go and found:
@@ -187,7 +171,7 @@ class PointPlanner:
         """The values of a point, divided among at most so many probes: those asked for by
         expressions, then those in scope if wanted."""
         request = chosen.request if chosen.request and chosen.request.wanted else None
-        shown = self._selection.locals or (self.noun != "place" and not request)
+        shown = self._selection.locals or (self._noun != "place" and not request)
         count = len(point.variables) if shown else 0
         parts: list[CallValues] = []
         if request is not None:

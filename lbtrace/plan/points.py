@@ -42,7 +42,7 @@ def find(images: Sequence[Image], selection: Selection) -> Iterator[Item]:
         if points:
             planner = PointPlanner(image, binary, selection)
             yield from filter(None, map(planner.plan, points.values()))
-            yield planner
+            yield planner.report()
 
 
 class _Finder:

@@ -61,7 +61,7 @@ def plan(request: Request) -> Prepared:
 def _plan(request: Request, found: Found | None = None) -> Prepared:
     """The plan; of what was ``found`` in other files than those of the request, if so."""
     target = request.target
-    opened = _Traced(found.images, found.notes) if found else _open(request)
+    opened = OpenedImages(found.images, found.notes) if found else _open(request)
     around = find_mapped_files(target)
     if request.binaries and around is not None and not around.paths:
         opened.notes += warn_32_bit(target)
@@ -102,13 +102,7 @@ def _plan(request: Request, found: Found | None = None) -> Prepared:
     return Prepared(made, target, files, *rest)
 
 
-class _Traced(OpenedImages):
-    """The images to trace, and those that are ``marked``, of which only markers are traced."""
-
-    marked: Sequence[Image] = ()
-
-
-def _open(request: Request) -> _Traced:
+def _open(request: Request) -> OpenedImages:
     """The files to trace, besides those with markers that are to be found."""
     target, names = request.target, request.binaries
     if target.cgroup:
@@ -118,15 +112,14 @@ def _open(request: Request) -> _Traced:
             check_pid(target.pid)
         elif target.command:
             find_command(*target.command)
-        return _Traced([], [])
+        return OpenedImages([], [])
     if target.command and request.seeks_files and not request.names_code:
         # A script has no markers, but what runs it may load files that have.
         names = (interpreter(find_command(*target.command)),)
-    opened = open_images(target, names)
-    return _Traced(opened.images, opened.notes)
+    return open_images(target, names)
 
 
-def _add_marked(request: Request, opened: _Traced, grows: bool) -> _Traced:
+def _add_marked(request: Request, opened: OpenedImages, grows: bool) -> OpenedImages:
     """``opened`` with the files that have wanted markers, and with those by which an error says
     what there is instead: all with markers, or where a trace that ``grows`` waits for those of
     other providers, those of the same one."""
@@ -137,8 +130,8 @@ def _add_marked(request: Request, opened: _Traced, grows: bool) -> _Traced:
     images = [*opened.images, *found.images]
     chosen = marked_files.having(images, request.named["usdt"], other_providers=not grows)
     if request.names_code:
-        return _Traced(opened.images, notes, [each for each in chosen if each in found.images])
-    return _Traced(chosen or images, notes)
+        return OpenedImages(opened.images, notes, [each for each in chosen if each in found.images])
+    return OpenedImages(chosen or images, notes)
 
 
 def plan_mapped(request: Request, image: Image, pid: int, reach: Reach) -> Plan | None:
