@@ -36,6 +36,14 @@ def merge_plans(plans: Sequence[Plan]) -> Plan:
     return replace(merged, unseen_switches=next(unreliable, ""))
 
 
+def distinct(images: Iterable[Image]) -> list[Image]:
+    """Return ``images``, of several names of a file the first."""
+    files: dict[tuple[int, int], Image] = {}
+    for image in images:
+        files.setdefault(image.file.identity, image)
+    return list(files.values())
+
+
 def empty(images: Iterable[Image]) -> Plan:
     """Return a plan for binaries, without probes."""
     return Plan(tuple(Binary(i.path, i.build_id, i.machine) for i in images), (), ())

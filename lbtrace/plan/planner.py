@@ -29,7 +29,7 @@ from lbtrace.plan.binary_plan import (
 )
 from lbtrace.plan.crossed_points import find_crossed
 from lbtrace.plan.function_choice import choose, split_excluded, split_named
-from lbtrace.plan.merge import empty, merge_plans, without_false_notes
+from lbtrace.plan.merge import distinct, empty, merge_plans, without_false_notes
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.traced_binary import TracedBinary
 from lbtrace.plan.value_selection import parse
@@ -51,7 +51,8 @@ def make_plan(
     Raises `BinaryError` if a file cannot be traced, `NoMatchError` if a
     pattern selects nothing in any, `UsageError` if the selection is too large.
     """
-    images = _images([binaries] if isinstance(binaries, str | Image) else binaries)
+    several = [binaries] if isinstance(binaries, str | Image) else binaries
+    images = distinct(b if isinstance(b, Image) else Image.open(b) for b in several)
     plan = _made(images, selection)
     if crossed := find_crossed(plan):
         files = [each.file.identity for each in (*images, *selection.marked)]
@@ -292,12 +293,3 @@ def _explain_emptiness(
 def _loads(image: Image, name: str) -> Sequence[str]:
     dynamic = image.once(Dynamic)
     return dynamic.needed if name in dynamic.imports else ()
-
-
-def _images(binaries: Sequence[str | Image]) -> list[Image]:
-    """The images of ``binaries``; of several names of a file the first."""
-    images = [b if isinstance(b, Image) else Image.open(b) for b in binaries]
-    files: dict[tuple[int, int], Image] = {}
-    for image in images:
-        files.setdefault(image.file.identity, image)
-    return list(files.values())

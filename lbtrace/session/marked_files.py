@@ -8,6 +8,7 @@ from lbtrace.elf.image import Image
 from lbtrace.elf.stap_notes import read_markers
 from lbtrace.errors import LbtraceError
 from lbtrace.model import Target
+from lbtrace.plan.merge import distinct
 from lbtrace.plan.patterns import matching
 from lbtrace.targets.images import OpenedImages, find_mapped_files
 
@@ -48,11 +49,7 @@ def having(
 def loaded_markers(pid: int) -> list[Image]:
     """Return the files with markers that a process has mapped, its program among them. Raises
     `TargetError`."""
-    found: dict[tuple[int, int], Image] = {}
-    for image, _ in _mapped(pid):
-        if read_markers(image):
-            found.setdefault(image.file.identity, image)
-    return list(found.values())
+    return distinct(image for image, _ in _mapped(pid) if read_markers(image))
 
 
 def _loaded(target: Target) -> Iterator[tuple[Image, list[str]]]:

@@ -14,6 +14,7 @@ from lbtrace.errors import BinaryError, LbtraceError, NoMatchError, UsageError, 
 from lbtrace.model import Plan, Target
 from lbtrace.model.choices import Choices
 from lbtrace.plan import Selection, make_plan
+from lbtrace.plan.merge import distinct
 from lbtrace.plan.value_selection import parse
 from lbtrace.probes import PROBES
 from lbtrace.session.request import Prepared, Request
@@ -68,12 +69,7 @@ def _plan(request: Request, found: Found | None = None) -> Prepared:
     able = find_abilities(target, around)
     grows = request.seeks_files and able.forks
     traced = _add_marked(request, opened, grows) if request.seeks_files else opened
-    images = (*traced.images, *traced.marked)
-    # Of several names of a file the first, as in the plan.
-    firsts: dict[tuple[int, int], File] = {}
-    for image in images:
-        firsts.setdefault(image.file.identity, image.file)
-    files = tuple(firsts.values())
+    files = tuple(image.file for image in distinct((*traced.images, *traced.marked)))
     reach = find_reach(target, request.mode, able)
     hooks = request.returns == "uretprobe"
     watcher = watchers.find_watcher(target, around) if hooks else ""
