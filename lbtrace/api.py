@@ -19,6 +19,7 @@ from lbtrace.model import SENDING, Target
 from lbtrace.model.choices import Returns
 from lbtrace.model.plan import Unwind
 from lbtrace.model.wire_limits import ACTIONS
+from lbtrace.naming import NAMING
 from lbtrace.session.options import Options, check_aggregating, check_options
 from lbtrace.session.prepare import prepare
 from lbtrace.session.request import Request
@@ -129,22 +130,18 @@ def trace(
     `KernelError`. Needs Linux 5.10 and CAP_SYS_ADMIN, from 6.6 on just CAP_BPF and CAP_PERFMON.
     """
     patterns = check_patterns("functions", functions, 'give names: functions=["parse_*", "main"]')
-    sources = check_texts("source", source, 'give the names of files: source=["trace.c"]')
-    points = check_texts("lines", lines, 'give lines of files: lines=["server.c:312"]')
-    offsets = check_texts("places", places, 'give addresses in files: places=["./prog:0x1149"]')
-    markers = check_texts("usdt", usdt, 'give markers: usdt=["python:gc__*"]')
-    calls = check_texts("syscalls", syscalls, 'give names: syscalls=["openat", "read*"]')
-    events = check_texts("tracepoints", tracepoints, 'give names: tracepoints="sched:*"')
-    inside = check_texts("kernel", kernel, 'give names: kernel=["vfs_*", "tcp_sendmsg"]')
+    given: dict[str, object] = {"source": source, "lines": lines, "places": places, "usdt": usdt}
+    given |= {"syscalls": syscalls, "tracepoints": tracepoints, "kernel": kernel}
+    named = {
+        name: found
+        for name, each in NAMING.items()
+        if each.keyword in given
+        and (found := check_texts(each.keyword, given[each.keyword], each.example))
+    }
     check_boolean("libcalls", libcalls)
-    named = (patterns, sources, points, offsets, markers, calls, events, inside, libcalls)
-    if not any(named) and not (off_cpu and action == "stacks"):
+    if not (patterns or named or libcalls or (off_cpu and action == "stacks")):
         raise UsageError("functions is empty", 'give names, or "*" for all')
-    if inlined and not (patterns or sources):
-        raise UsageError("inlined is about functions", "name them in functions or source")
     definitions = check_paths("providers", providers, "give the paths of definitions")
-    if definitions and not markers:
-        raise UsageError("providers is about markers", "name them in usdt")
     binaries = check_paths("binary", () if binary is None else binary, "give the path of a file")
     flags = {"force": force, "cache": cache, "unsafe": unsafe, "locals": locals, "inlined": inlined}
     for name, value in flags.items():
@@ -167,14 +164,8 @@ def trace(
         target=target,
         binaries=binaries,
         patterns=patterns,
-        sources=sources,
-        lines=points,
-        places=offsets,
+        named=named,
         locals=locals,
-        markers=markers,
-        syscalls=calls,
-        tracepoints=events,
-        kernel=inside,
         providers=definitions,
         within=check_patterns("within", within, 'give names of functions: within=["traceme"]'),
         inlined=inlined,

@@ -23,23 +23,22 @@ from collections.abc import Callable
 from errno import ENOENT
 from typing import NamedTuple
 
+from lbtrace.naming import NAMING, option_of
+
 _MARK = "\0"
 """Before and after an option in a line: no argument and no name in a file holds this character."""
 
-_IN_PYTHON = {
-    "func": "functions=",
+_IN_PYTHON = {name: f"{each.keyword}=" for name, each in NAMING.items() if each.keyword} | {
     "mode": "Options(mode)",
     "force": "force=True",
     "unsafe": "unsafe=True",
     "follow": "follow=True",
     "all": "all=True",
-    "line": "lines=",
-    "at": "places=",
     "provider": "providers=",
 }
 """How to write an option for `lbtrace.trace`, where that is not its name and ``=``."""
 
-_LISTS = ("func", "exclude", "arg", "source", "line", "at", "usdt", "within", "by")
+_LISTS = (*NAMING, "exclude", "arg", "within", "by")
 _NUMBERS = ("pid", "args")
 
 
@@ -60,7 +59,7 @@ def _spell(line: str, spell: Callable[[str, str, bool], str]) -> str:
 
 
 def _for_command_line(name: str, value: str, _heads: bool) -> str:
-    return f"--{name.replace('_', '-')} {value}".rstrip()
+    return f"{option_of(name)} {value}".rstrip()
 
 
 def _for_python(name: str, value: str, heads: bool) -> str:

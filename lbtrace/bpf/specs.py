@@ -30,7 +30,8 @@ from lbtrace.model import (
     Site,
 )
 from lbtrace.model.wire_limits import ACTIONS
-from lbtrace.probes import CLOSING, PROBES, ROLES, hooked_pairs, kind_of_events, off_cpu
+from lbtrace.probes import CLOSING, PROBES, ROLES, hooked_pairs, kind_of_events
+from lbtrace.probes.sources import measured_off_cpu
 
 NO_SLOT = 0xFF
 """In place of the slot of a word that is known elsewhere."""
@@ -112,7 +113,7 @@ class Specs:
         self.keeping = any(p.keeps for p in probes)
         self.relays = any(p.relay or p.role == "tail" for p in probes)
         self.within = bool(plan.within)
-        self.off_cpu, self.off_cpu_probe, self.off_cpu_bound = off_cpu.settings(plan)
+        self.off_cpu, self.off_cpu_probe, self.off_cpu_bound = measured_off_cpu(plan)
         self.stack_depth = plan.stack_depth
         self.walks_stacks = plan.walks_stacks
         self.unwind_tables = self.walks_stacks and plan.unwind == "tables"

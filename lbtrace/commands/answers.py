@@ -52,11 +52,9 @@ def arguments(
     attach.add_output(output)
     attach.add_ways(parser)
     parser.set_defaults(
-        **{"command": [], "args": None, "arg": [], "locals": False, "depth": 0, "strings": 127},
+        **{"command": [], "args": None, "arg": [], "strings": 127},
         **{"max_depth": None, "max_events": None, "cpu": False, "slow": None},
         columns=[],
-        **({} if keyed else {"by": []}),
-        off_cpu=0,
         time=None,
         color="never",
         wrap=True,

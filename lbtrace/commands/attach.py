@@ -22,6 +22,7 @@ from lbtrace.commands.options import (
     text_size,
 )
 from lbtrace.errors import UsageError
+from lbtrace.naming import NAMING, option_of
 from lbtrace.sinks import FORMATS
 
 if TYPE_CHECKING:
@@ -36,11 +37,15 @@ COMMAND = True
 FIRST = "lbtrace attach [--func PATTERN] [OPTION ...] [-- COMMAND [ARG ...]]"
 """What most write."""
 
-USAGE = """\
-lbtrace attach [--func PATTERN | --source FILE | --usdt PROVIDER:NAME | --syscall NAMES |
-                      --tracepoint NAMES | --kernel NAMES | --line FILE:LINE | --at FILE:ADDRESS]
-                      [OPTION ...]
-                      [-- COMMAND [ARG ...]]"""
+_NAMED = [f"{option_of(name)} {each.values}" for name, each in NAMING.items()]
+
+_INDENT = "\n" + " " * 22
+
+_ROWS = (" | ".join(_NAMED[n : n + 4]) for n in range(0, len(_NAMED), 4))
+
+USAGE = f"lbtrace attach [{f' |{_INDENT}'.join(_ROWS)}]" + "".join(
+    (_INDENT, "[OPTION ...]", _INDENT, "[-- COMMAND [ARG ...]]")
+)
 """All that can be traced."""
 
 RETURNS = ("auto", "uretprobe", "sites", "none")
@@ -126,7 +131,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     look(output)
     add_output(output)
     add_ways(parser)
-    parser.set_defaults(command=[], action="send", by=[], columns=[])
+    parser.set_defaults(command=[], action="send")
 
 
 def add_selection(parser: argparse.ArgumentParser) -> _ArgumentGroup:
@@ -157,14 +162,11 @@ def add_selection(parser: argparse.ArgumentParser) -> _ArgumentGroup:
         help="run the command as this user (default: under sudo, its caller)",
     )
     which = parser.add_argument_group("which functions")
-    repeatable(
-        which, "--func", "PATTERN", "a name, a glob or /regex/; NAME@BINARY: only there", "-f"
-    )
+    for name, naming in NAMING.items():
+        short = ("-f",) if name == "func" else ()
+        repeatable(which, option_of(name), naming.values, naming.help, *short)
     repeatable(
         which, "--exclude", "PATTERN", "not these functions; --func '!PATTERN' says the same"
-    )
-    repeatable(
-        which, "--source", "FILE", "the functions that this source file defines: trace.c, 'src/*.c'"
     )
     which.add_argument(
         "--libcalls",
@@ -178,38 +180,9 @@ def add_selection(parser: argparse.ArgumentParser) -> _ArgumentGroup:
     )
     repeatable(
         which,
-        "--usdt",
-        "PROVIDER:NAME",
-        "whenever the program comes to this marker; globs, /regex/",
-    )
-    repeatable(
-        which,
         "--provider",
         "FILE",
         "definitions of markers: names and types of their arguments, pairs",
-    )
-    repeatable(
-        which, "--syscall", "NAMES", "system calls: openat, 'read*', /regex/; several with commas"
-    )
-    repeatable(
-        which,
-        "--tracepoint",
-        "NAMES",
-        "tracepoints of the kernel: sched:sched_switch, 'block:*', /regex/; several with commas",
-    )
-    repeatable(
-        which,
-        "--kernel",
-        "NAMES",
-        "functions of the kernel: vfs_read, 'tcp_*', 'MODULE:*', /regex/, vfs_read+0x9; several"
-        " with commas",
-    )
-    repeatable(which, "--line", "FILE:LINE", "whenever the program comes to this line")
-    repeatable(
-        which,
-        "--at",
-        "FILE:ADDRESS",
-        "whenever it comes to the instruction at this address, as objdump prints it",
     )
     repeatable(
         which,
@@ -324,36 +297,26 @@ def add_ways(parser: argparse.ArgumentParser) -> None:
 
 def names_functions(args: argparse.Namespace) -> bool:
     """Return whether the options say what is traced of a program."""
-    named = args.func or args.source or args.line or args.at or args.usdt or args.syscall
-    return bool(named or args.tracepoint or args.kernel or args.libcalls)
+    return args.libcalls or any(vars(args)[name] for name in NAMING)
 
 
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     named = names_functions(args)
-    if not (named or args.locals or args.command or args.pid):
+    if not (named or vars(args).get("locals") or args.command or args.pid):
+        options = ", ".join(map(option_of, NAMING))
         raise UsageError(
-            "nothing says what to trace: a command, --pid, or --func, --source, --usdt, --syscall,"
-            " --tracepoint, --kernel, --line, --at",
+            f"nothing says what to trace: a command, --pid, or {options}",
             f"write: {FIRST.replace('attach', args.parser.prog.split()[-1])}",
         )
     if args.slow and args.max_events:
         raise UsageError("--slow and --max-events exclude each other", "end it with --duration")
     if args.slow and args.returns == "none":
         raise UsageError("--slow needs returns, and --returns none sees none", "leave one out")
-    if args.inlined and not (args.func or args.source):
-        raise UsageError("--inlined is about functions", "name them with --func or --source")
-    if args.exclude and named and not (args.func or args.source or args.libcalls):
-        raise UsageError(
-            "--exclude is about functions",
-            "name them with --func or --source; of others write '!NAME': --syscall '!mmap'",
-        )
     given = vars(args)
     for option in filter(given.get, ("unwind", "srcline")):
         if args.action == "send" and not given["stack"]:
             raise UsageError(f"--{option} is about callers, and none is shown", "add --stack 8")
-    if args.provider and not args.usdt:
-        raise UsageError("--provider is about markers", "name them with --usdt")
     from lbtrace.commands import tracing  # imported here: --help and wrong options need no more
 
     return tracing.run(args)

@@ -7,15 +7,16 @@ import argparse
 
 from lbtrace.commands.options import nonempty, process, repeatable
 from lbtrace.errors import UsageError
+from lbtrace.naming import NAMING, option_of
 
 MEANT = "--binary {program} {options}"
 """How a binary is named that was given without ``--binary``."""
 
-CHOOSING = ("func", "exclude", "source")
-"""Options that choose functions."""
-
-FUNCTIONS_ONLY = (*CHOOSING, "lines", "inlined", "sites")
+FUNCTIONS_ONLY = ("func", "exclude", "source", "lines", "inlined", "sites")
 """Options that say nothing of markers."""
+
+KERNEL = [name for name, each in NAMING.items() if each.place == "kernel"]
+"""Options that list what is in the kernel."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,28 +53,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATTERN",
         help="list the markers (USDT) with their arguments: all, or PROVIDER:NAME, glob, /regex/",
     )
-    parser.add_argument(
-        "--syscall",
-        type=nonempty,
-        nargs="?",
-        const="*",
-        metavar="NAMES",
-        help="list the system calls of this machine with their arguments: all, or a name, 'open*'",
-    )
-    parser.add_argument(
-        "--tracepoint",
-        type=nonempty,
-        nargs="?",
-        const="*",
-        metavar="NAMES",
-        help="list the tracepoints of this kernel with their fields: all, or a name, 'sched:*'",
-    )
-    parser.add_argument(
-        "--kernel",
-        type=nonempty,
-        metavar="NAMES",
-        help="list functions of this kernel: vfs_read, 'tcp_*', 'MODULE:*', /regex/",
-    )
+    for name in KERNEL:
+        parser.add_argument(
+            option_of(name),
+            type=nonempty,
+            nargs="?",
+            const="*",
+            metavar=NAMING[name].values,
+            help=f"list {NAMING[name].help}; or all",
+        )
     repeatable(parser, "--provider", "FILE", "definitions of markers: names and types of arguments")
     parser.add_argument(
         "--inlined",
@@ -87,17 +75,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the list. Raises `BinaryError` or `UsageError`."""
-    for kind in ("syscall", "tracepoint", "kernel"):
-        if not vars(args)[kind]:
-            continue
-        elsewhere = ("binary", "pid", "usdt", "tracepoint", "kernel", *FUNCTIONS_ONLY)
+    for kind in filter(vars(args).get, KERNEL):
+        elsewhere = ("binary", "pid", "usdt", *KERNEL, *FUNCTIONS_ONLY)
         others = [name for name in elsewhere if name != kind and vars(args)[name]]
         if others:
             raise UsageError(f"--{kind} and --{others[0]} list different things", "list them apart")
-        from lbtrace.commands import show_kernel, show_syscalls, show_tracepoints
+        from lbtrace.commands import show_events
 
-        shown = {"syscall": show_syscalls.run, "tracepoint": show_tracepoints.run}
-        return shown.get(kind, show_kernel.run)(args)
+        return show_events.run(kind, args)
     if not args.binary and not args.pid:
         raise UsageError("--binary is missing", "write: lbtrace list --binary PATH, or --pid PID")
     if args.usdt:

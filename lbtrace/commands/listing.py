@@ -78,7 +78,7 @@ def _mapped(args: argparse.Namespace) -> Image:
         target=target,
         binaries=(args.binary,) if args.binary else (),
         patterns=tuple(args.func),
-        sources=tuple(args.source),
+        named={"source": tuple(args.source)} if args.source else {},
     )
     found = None if args.lines or args.inlined else found_libraries.find(request)
     if found and len(found.images) == 1:

@@ -85,11 +85,11 @@ def find_copies(image: Image, args: Namespace) -> list[ListedCopy]:
     Raises `BinaryError` without debug information, `NoMatchError` where none was inlined.
     """
     names, excluded = split_excluded(args.func, args.exclude)
-    sources = tuple(args.source)
-    copies = Copies([image], Selection(names, sources=sources, exclude=excluded)).found[0]
+    named = {"source": tuple(args.source)} if args.source else {}
+    copies = Copies([image], Selection(names, named=named, exclude=excluded)).found[0]
     if not copies:
         raise NoMatchError(
-            f"{', '.join((*names, *sources))}: no such function was inlined in {image.path}",
+            f"{', '.join((*names, *args.source))}: no such function was inlined in {image.path}",
             "without --inlined lbtrace list shows functions that have calls",
         )
     return [

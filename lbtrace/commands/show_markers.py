@@ -14,8 +14,8 @@ from lbtrace.elf.stap_notes import Marker, unread
 from lbtrace.errors import NoMatchError
 from lbtrace.plan import markers
 from lbtrace.plan.marker_values import marker_values
-from lbtrace.providers import Definitions
-from lbtrace.session.marked_files import loaded_markers, open_definitions
+from lbtrace.providers import Definitions, open_definitions
+from lbtrace.session.marked_files import loaded_markers
 from lbtrace.system.process import check_pid
 
 
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         images = [Image.open(args.binary, any_machine=True)]
     with whole(images):
-        found = markers.find(images, [args.usdt])
+        found = markers.select(images, [args.usdt])
         known = markers.known((m for each in found for m in each), definitions)
         rows = [*_listed(images, found, known)]
     say(warning for image in images for warning in unread(image))

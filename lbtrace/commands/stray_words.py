@@ -13,14 +13,10 @@ from itertools import takewhile
 from shutil import which
 
 from lbtrace.errors import UsageError
+from lbtrace.naming import NAMING, option_of
 
 TRACING = ("attach", "count", "latency", "report", "stacks")
 """The commands that trace."""
-
-NAMING = frozenset(
-    {"--func", "--source", "--line", "--at", "--usdt", "--syscall", "--tracepoint", "--kernel"}
-)
-"""Options of which one is enough to say what is traced."""
 
 SHORT = {"-f": "--func", "-p": "--pid"}
 
@@ -50,7 +46,9 @@ def advise(words: Sequence[str], meant: str, takes: Takes) -> str:
     if last is not None and (advice := _on_value(words[0], options, left, last, (meant, takes))):
         return advice
     given = _named(options)
-    names_function = words[0] in TRACING and NAMING.isdisjoint(given) and "/" not in word
+    names_function = (
+        words[0] in TRACING and {*map(option_of, NAMING)}.isdisjoint(given) and "/" not in word
+    )
     if not is_program(word):  # options after it are lbtrace's
         given += _named(takewhile("--".__ne__, left))
     several = last is not None and isinstance(last.default, list)

@@ -7,6 +7,7 @@ import argparse
 from lbtrace.commands.streams import report, say
 from lbtrace.errors import UsageError
 from lbtrace.model import Target
+from lbtrace.naming import NAMING
 from lbtrace.probes import PROBES
 from lbtrace.session.prepare import prepare
 from lbtrace.session.request import Request
@@ -15,19 +16,9 @@ from lbtrace.system.user import choose
 from lbtrace.text import clean
 from lbtrace.validation import split_listed
 
-CHOSEN = [each for each in Request.__struct_fields__ if each != "target"]
+CHOSEN = [each for each in Request.__struct_fields__ if each not in ("target", "named")]
 
-OPTIONS = {
-    "binaries": "binary",
-    "patterns": "func",
-    "sources": "source",
-    "lines": "line",
-    "places": "at",
-    "markers": "usdt",
-    "syscalls": "syscall",
-    "tracepoints": "tracepoint",
-    "providers": "provider",
-}
+OPTIONS = {"binaries": "binary", "patterns": "func", "providers": "provider"}
 """The options that are called otherwise than what they choose."""
 
 
@@ -63,10 +54,12 @@ def run(args: argparse.Namespace) -> int:
 def _request(target: Target, args: argparse.Namespace) -> Request:
     """What the options of the same names choose, or of those in `OPTIONS`."""
     given = {**vars(args), "where": args.where or ""}
-    chosen = {name: given[OPTIONS.get(name, name)] for name in CHOSEN}
+    options = {name: OPTIONS.get(name, name) for name in CHOSEN}
+    chosen = {name: given[each] for name, each in options.items() if each in given}
     lists = {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
     lists |= {name: split_listed(lists[name]) for name in ("patterns", "within", "exclude")}
-    return Request(target=target, **chosen | lists)
+    named = {name: tuple(given[name]) for name in NAMING if name != "func" and given[name]}
+    return Request(target=target, named=named, **chosen | lists)
 
 
 def _target(args: argparse.Namespace) -> Target:

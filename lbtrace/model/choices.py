@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -12,13 +13,9 @@ Returns: TypeAlias = Literal["auto", "uretprobe", "sites", "none"]
 class Choices(Struct, frozen=True):
     """What `lbtrace.trace` and ``lbtrace attach`` choose, but for the target and its binaries.
 
-    ``patterns`` are exact names, globs or ``/regular expressions/``, ``sources`` the ends of paths
-    of source files whose functions are traced as well, with globs. ``lines`` are lines of source
-    files (``FILE:LINE``), ``places`` addresses in files (``FILE:0xADDRESS``, ``FILE:+0xOFFSET``),
-    where points are recorded, with all ``locals`` or without, ``markers`` places that authors left
-    for tracers (``PROVIDER:NAME``), of which definitions, files of ``providers``, may tell more,
-    ``syscalls`` system calls, ``tracepoints`` those of the kernel (``CATEGORY:NAME``), ``kernel``
-    its functions.
+    ``patterns`` are exact names, globs or ``/regular expressions/`` of functions, ``named`` is
+    what else is named, by option (`lbtrace.naming.NAMING`), of each option something. At lines and
+    addresses are all ``locals`` shown or none; files of ``providers`` tell more of markers.
     Functions that a pattern of ``exclude``, or one of ``patterns`` after a ``!`` means are left
     out; where nothing is named, the functions that the program's own sources define are traced.
     ``inlined``: points where the functions were inlined as well. ``within`` are patterns of
@@ -43,14 +40,8 @@ class Choices(Struct, frozen=True):
     force: bool = False
     unsafe: bool = False
     action: str = "send"
-    sources: tuple[str, ...] = ()
-    lines: tuple[str, ...] = ()
-    places: tuple[str, ...] = ()
+    named: Mapping[str, tuple[str, ...]] = {}
     locals: bool = False
-    markers: tuple[str, ...] = ()
-    syscalls: tuple[str, ...] = ()
-    tracepoints: tuple[str, ...] = ()
-    kernel: tuple[str, ...] = ()
     providers: tuple[str, ...] = ()
     within: tuple[str, ...] = ()
     inlined: bool = False
@@ -66,6 +57,10 @@ class Choices(Struct, frozen=True):
     columns: tuple[str, ...] = ()
     libcalls: bool = False
 
+    def naming(self, **instead: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return what is ``named``, with this ``instead`` of what some options name."""
+        return {name: tuple(of) for name, of in {**self.named, **instead}.items() if of}
+
     @property
     def blocking(self) -> bool:
         """Whether it is asked on which stacks threads are blocked."""
@@ -74,6 +69,4 @@ class Choices(Struct, frozen=True):
     @property
     def takes_own(self) -> bool:
         """Whether nothing is named, so that the program's own functions are traced."""
-        code = self.patterns or self.sources or self.lines or self.places or self.libcalls
-        in_kernel = self.syscalls or self.tracepoints or self.kernel or self.blocking
-        return not (code or self.markers or in_kernel)
+        return not (self.patterns or self.named or self.libcalls or self.blocking)

@@ -25,7 +25,7 @@ from lbtrace.plan.traced_binary import TracedBinary, jumps_away
 from lbtrace.plan.traced_functions import ReadFloats, TracedFunction, describe, go_plan, lacks_error
 from lbtrace.plan.value_selection import leads_to_code, of_image
 from lbtrace.plan.warnings import AT_BREAKPOINT, name_functions, some
-from lbtrace.plan.within import NOT_WITHIN, Within
+from lbtrace.system.collecting import uncollected
 
 ASKED_AGAIN = (
     "left out because of a loop to the first instruction: the condition would be evaluated"
@@ -60,36 +60,22 @@ DATA = "left out because the symbol is in data"
 """A probe there would change the data."""
 
 
-def plan_binary(
-    part: TracedBinary,
-    table: Symbols,
-    chooser: StrategyChooser,
-    selection: Selection,
-    within: Within = NOT_WITHIN,
-) -> Plan:
-    """Return the plan for one binary; it may come out empty.
-
-    ``table`` are its symbols; ``chooser`` chooses how the returns of its functions are seen.
-    """
-    return _BinaryPlanner(part, table, chooser, selection, within).plan()
+def plan_binary(part: TracedBinary, selection: Selection) -> Plan:
+    """Return the plan for one binary; it may come out empty."""
+    with uncollected():
+        return _BinaryPlanner(part, selection).plan()
 
 
 class _BinaryPlanner:
     """Collects the functions and the probes of one binary."""
 
-    def __init__(
-        self,
-        part: TracedBinary,
-        table: Symbols,
-        chooser: StrategyChooser,
-        selection: Selection,
-        within: Within,
-    ) -> None:
-        image = part.image
-        self._within = within
+    def __init__(self, part: TracedBinary, selection: Selection) -> None:
+        image, table = part.image, part.symbols
         self._part = part
         self._table = table
-        self._chooser = chooser
+        # Below others, the returns of these are seen, whatever is asked for.
+        seen = selection.within and selection.returns == "none"
+        self._chooser = StrategyChooser(image, table, "auto" if seen else selection.returns)
         self._selection = selection
         self._values = of_image(selection.values, image)
         self._machine = Machine(image.machine)
@@ -108,14 +94,15 @@ class _BinaryPlanner:
 
     def plan(self) -> Plan:
         """Return the plan."""
-        (image, stubs, matching), selection, go = self._part, self._selection, self._go
+        part, selection, go = self._part, self._selection, self._go
+        image = part.image
         read_floats = partial(
             self._placer.reading_floats,
             selection=self._values,
             exits=self._placer.exits if selection.returns != "none" else None,
             entry=selection.returns != "uretprobe",  # that stands where the function begins
         )
-        traced, notes = self._describe(matching, read_floats)
+        traced, notes = self._describe(part.functions, read_floats)
         notes += self._table.warnings(image.path)
         notes += _indirect(self._table, image.path, selection)
         for plain in traced:
@@ -125,7 +112,7 @@ class _BinaryPlanner:
         self._probes = TailCalls(
             self._leaving,
             self._table,
-            stubs,
+            part.stubs,
             self._placer,
             busy=BusyFunctions(image, self._machine),
             follows=go is None,
@@ -168,7 +155,7 @@ class _BinaryPlanner:
             throws = landing_pads.throws(self._table, self._part.stubs)
             throws |= go is not None and go.finds_goroutines
             values = replace(values, request=replace(values.request, throws=throws))
-        added = self._within.added
+        added = self._part.added
         if values.request is None or not added:
             traced, notes = describe(image, machine, matching, values, go, read_floats)
             if go is not None and values.request is not None and values.request.errors:
@@ -194,7 +181,7 @@ class _BinaryPlanner:
         if strategy.kind == "sites":
             self._placer.exits(function)  # which say whether it loops to its entry, too
         loops_to_entry = self._placer.loops_to_entry(function)
-        if self._selection.returns == "none" and function.address not in self._within.outer:
+        if self._selection.returns == "none" and function.address not in self._part.outer:
             strategy = ReturnStrategy("none", ASKED_FOR)
         if loops_to_entry and (
             self._selection.aggregates or (values.is_conditional and strategy.kind != "none")
@@ -252,7 +239,7 @@ class _BinaryPlanner:
 
             action, at_return = self._selection.action, self._selection.returns != "none"
             probes = aggregation.choose_probes(probes, action, values, at_return=at_return)
-            if function.address in self._within.added:
+            if function.address in self._part.added:
                 probes = map(aggregation.bounding, probes)
         go = self._go
         if go is None:
@@ -268,7 +255,7 @@ class _BinaryPlanner:
         only bounds what is, or of which calls are counted where they begin."""
         from lbtrace.plan.aggregation import bounding
 
-        added, at_entry = self._within.added, self._selection.returns == "none"
+        added, at_entry = self._part.added, self._selection.returns == "none"
         for probe in self._probes:
             of = self._functions[probe.function].address if probe.function >= 0 else -1
             bounds = probe.role == "tail return" and (at_entry or of in added)
@@ -283,11 +270,12 @@ class _BinaryPlanner:
 
                 yield from runtime_probes.plan_probes(self._go, telling=telling)
             return
-        image, stubs, _ = self._part
         around, sites = self._placer.around, self._placer.sites
         landed = (*self._functions, *landing_pads.tries(self._table))
         pads = {pad for function in landed for pad in around.pads(function)}
-        yield from landing_pads.plan_probes(image, self._table, stubs, pads, sites, telling=telling)
+        yield from landing_pads.plan_probes(
+            self._part.image, self._table, self._part.stubs, pads, sites, telling=telling
+        )
 
     def _warnings(self) -> Iterator[str]:
         """Warnings about functions that are left out, and about exits that are not known."""

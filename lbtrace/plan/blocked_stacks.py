@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from lbtrace.elf.image import Image
 from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe
-from lbtrace.plan.probe_sources import Found
+from lbtrace.plan.found import Found
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.tracepoints import BELOW
 from lbtrace.system.tracefs import read_format
@@ -15,10 +15,10 @@ from lbtrace.tracepoints import parse_format
 SWITCH = "sched:sched_switch"
 
 
-def find(images: Sequence[Image], patterns: Sequence[str], selection: Selection) -> Iterator[Found]:
+def find(images: Sequence[Image], selection: Selection) -> Iterator[Found]:
     """Yield the one point that there is. Raises `KernelError`."""
     format = parse_format(read_format(SWITCH))
     event = KernelEvent(SWITCH, format.number, selection.off_cpu)
     point = Probe(BELOW, "point", source="blocked", binary=NO_BINARY, event=event)
-    shown = Function("off-CPU", 0, 0, 0, (), (), None, typed=True, binary=NO_BINARY)
+    shown = Function("off-CPU", 0, 0, 0, binary=NO_BINARY)
     yield Found(shown, point, None, format.places)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from lbtrace.errors import NoMatchError, option
 from lbtrace.model import Function
+from lbtrace.naming import NAMING
 from lbtrace.plan import patterns
 from lbtrace.plan.patterns import BinarySymbols, addressed
 from lbtrace.validation import split_listed
@@ -44,6 +45,19 @@ def split_excluded(
     negated = [each[len(NOT) :] for each in wanted if _is_negated(each)]
     left = [each for each in wanted if not _is_negated(each)]
     return tuple(left), (*excluded, *negated)
+
+
+def split_named(patterns: Iterable[str]) -> tuple[tuple[str, ...], dict[str, list[str]]]:
+    """Return the patterns of functions, and those that are written ``NAME:PATTERN``, which another
+    option names (`lbtrace.naming`). ``NAME::`` is a namespace."""
+    functions, named = list[str](), dict[str, list[str]]()
+    for pattern in patterns:
+        name, _, rest = pattern.partition(":")
+        if name in NAMING and NAMING[name].finder and rest and not rest.startswith(":"):
+            named.setdefault(name, []).append(rest)
+        else:
+            functions.append(pattern)
+    return tuple(functions), named
 
 
 def _is_negated(pattern: str) -> bool:

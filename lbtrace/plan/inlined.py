@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -13,11 +13,12 @@ from lbtrace.dwarf.lines import SourceLines
 from lbtrace.dwarf.sources import PathTest, path_test
 from lbtrace.elf import cpp_names, debugfile, demangle, symbols
 from lbtrace.elf.image import Image
-from lbtrace.errors import BinaryError, NoMatchError, option
+from lbtrace.errors import BinaryError, LbtraceError, NoMatchError, option
 from lbtrace.model import Plan
 from lbtrace.plan import function_choice, patterns, source_files
+from lbtrace.plan.found import Item, add_items
 from lbtrace.plan.go import names as go_names
-from lbtrace.plan.point_probes import Point, PointPlan, PointPlanner, refuse_returns
+from lbtrace.plan.point_probes import Point, PointPlanner, refuse_returns
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.traced_functions import ALSO
 from lbtrace.plan.unmatched import LIBRARY
@@ -63,7 +64,7 @@ class Copies:
             meant, pattern = patterns.addressed(each, paths)
             if number in meant:
                 tests.append((each, partial(_is_called, pattern)))
-        for each in self._selection.sources:
+        for each in self._selection.named.get("source", ()):
             meant, pattern = patterns.addressed(each, paths)
             if number in meant:
                 tests.append((each, partial(_is_defined, path_test(pattern))))
@@ -112,28 +113,35 @@ class Copies:
         return replace(
             chosen,
             patterns=tuple(each for each in chosen.patterns if kept(each, by_name)),
-            sources=tuple(each for each in chosen.sources if kept(each, by_source)),
+            named=chosen.naming(
+                source=[each for each in chosen.named.get("source", ()) if kept(each, by_source)]
+            ),
         )
 
     def add(self, plan: Plan) -> Plan:
         """Return ``plan`` with a point where each copy begins. Raises `UsageError`."""
+        notes = tuple(note for note in plan.notes if ALSO not in note)  # which are shown now
+        errors = list[LbtraceError]()
+        plan = replace(plan, notes=notes)
+        made = add_items(plan, self._images, self._selection, self._points(), errors)
+        if errors and not made.functions:
+            raise errors[0]
+        return made
+
+    def _points(self) -> Iterator[Item]:
         selection = self._selection
         refuse_returns(selection, f"{option('inlined')} sees")
-        notes = tuple(note for note in plan.notes if ALSO not in note)  # which are shown now
-        result = PointPlan(replace(plan, notes=notes))
         for binary, (image, copies) in enumerate(zip(self._images, self.found, strict=True)):
-            planner = PointPlanner(image, selection, by_default=True)
+            planner = PointPlanner(image, binary, selection, "function")
             for copy in copies:
                 title = demangle.short(copy.name)
                 title = title if selection.full_names else cpp_names.shorten(title)
                 shown = copy.parameters if selection.request else copy.parameters[: selection.args]
-                made = planner.plan_all(Point(title, copy.address, shown))
-                if made is not None:
-                    result.add(*made, binary)
-            result.close_image(planner, binary)
-            if planner.error and result.is_empty:
-                raise planner.error
-        return result.make() if any(self.found) else result.make(NONE)
+                if made := planner.plan(Point(title, copy.address, shown)):
+                    yield made
+            yield planner.report()
+        if not any(self.found):
+            yield NONE
 
 
 def advise(error: NoMatchError, images: Sequence[Image], selection: Selection) -> None:
@@ -143,7 +151,7 @@ def advise(error: NoMatchError, images: Sequence[Image], selection: Selection) -
     failed = tuple(each for each in selection.patterns if name.endswith(each))
     copies: list[Inlined] = []
     with suppress(BinaryError):  # there is no debug information
-        chosen = Copies(images, replace(selection, patterns=failed, sources=()))
+        chosen = Copies(images, replace(selection, patterns=failed, named={}))
         copies = [copy for found in chosen.found for copy in found]
     if copies:
         places = some(list(dict.fromkeys(demangle.short(copy.within) for copy in copies)))

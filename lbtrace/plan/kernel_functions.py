@@ -1,8 +1,7 @@
-"""Functions of the kernel: see `lbtrace.plan.probe_sources.Finder`."""
+"""Functions of the kernel: see `lbtrace.plan.found.Finder`."""
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections import Counter
@@ -18,17 +17,14 @@ from lbtrace.abi.locations import Location
 from lbtrace.btf.prototypes import KernelTypes
 from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError, UsageError, option
-from lbtrace.model import NO_BINARY, Fetch, Function, KernelEvent, Probe, Prototype, Site, Value
-from lbtrace.plan.patterns import COPY, matching, named_among
-from lbtrace.plan.probe_sources import Found
+from lbtrace.model import NO_BINARY, Fetch, Function, KernelEvent, Probe, Prototype, Site
+from lbtrace.plan.found import Found
+from lbtrace.plan.patterns import COPY, matching, named_among, propose
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.value_selection import depth, member_names
 from lbtrace.plan.warnings import name_functions
 from lbtrace.system.kernel_symbols import count_functions, find_size, find_traceable
 from lbtrace.validation import split_listed
-
-ALIKE = 3
-"""Names that an error proposes."""
 
 MOST = 1000
 """Functions of a trace without ``--force``: every process of the machine calls them, and older
@@ -57,17 +53,14 @@ class Selected(Struct, frozen=True):
     left_out: Mapping[str, str]
 
 
-def find(
-    images: Sequence[Image], patterns: Sequence[str], selection: Selection
-) -> Iterator[Found | str]:
-    """Yield the functions that ``patterns`` name. Raises `NoMatchError`, `KernelError`."""
-    parts = split_listed(patterns)
-    points = [part for part in parts if PLACE.fullmatch(part)]
-    for point in points:
-        yield _find_place(point)
-    if len(points) == len(parts):
+def find(images: Sequence[Image], selection: Selection) -> Iterator[Found | str]:
+    """Yield the functions that ``selection`` names. Raises `NoMatchError`, `KernelError`."""
+    parts = split_listed(selection.named["kernel"])
+    names = [part for part in parts if not PLACE.fullmatch(part)]
+    yield from (_find_place(part) for part in parts if part not in names)
+    if not names:
         return
-    selected = select([part for part in parts if part not in points])
+    selected = select(names)
     if len(selected.names) > MOST and not selection.force:
         raise UsageError(
             f"{len(selected.names):,} functions of the kernel match, more than {MOST:,}",
@@ -78,7 +71,7 @@ def find(
         prototype = types.find(name)
         opens = Probe(ENTRY, "opens", source="kernel", binary=NO_BINARY, event=KernelEvent(name, 0))
         yield Found(
-            replace(describe(name, prototype), returns="uretprobe: the kernel's own, a kretprobe"),
+            _shown(name.rpartition(":")[2], "uretprobe: the kernel's own, a kretprobe"),
             opens,
             prototype,
             partial(_locate, os.uname().machine),
@@ -129,26 +122,19 @@ def _find_place(text: str) -> Found:
     event = KernelEvent(named, number)
     point = Probe(INSIDE, "point", source="kernel place", binary=NO_BINARY, event=event)
     shown = f"{named.rpartition(':')[2]}+{number:#x}"
-    function = Function(shown, 0, 0, 0, (), (), None, binary=NO_BINARY)
     nothing = Prototype((), None, complete=True)
     places = partial(_locate, os.uname().machine)
-    return Found(function, point, nothing, places, by_register=True)
+    return Found(_shown(shown), point, nothing, places, by_register=True)
+
+
+def _shown(name: str, returns: str = "") -> Function:
+    return Function(name, 0, 0, 0, returns=returns, binary=NO_BINARY)
 
 
 def explain(selected: Selected) -> Iterator[str]:
     """Yield why functions are left out."""
     for reason in (FORBIDDEN, SEVERAL):
         yield from name_functions([n for n, r in selected.left_out.items() if r == reason], reason)
-
-
-def describe(name: str, prototype: Prototype | None) -> Function:
-    """Return a function as a list shows it: without what is fetched of it."""
-    shown = name.rpartition(":")[2]
-    if prototype is None:
-        return Function(shown, 0, 0, 0, (), (), None, binary=NO_BINARY)
-    parameters = tuple(Value(formal.name, formal.type) for formal in prototype.parameters)
-    result = Value("", prototype.result.type) if prototype.result else None
-    return Function(shown, 0, 0, 0, (), parameters, result, typed=True, binary=NO_BINARY)
 
 
 def _matching(names: Mapping[str, int], part: str) -> list[str]:
@@ -168,12 +154,11 @@ def _nothing(
         reason = left_out[named[0]].partition(": ")[2]
         what = named[0] if len(named) == 1 else f"{named[0]} and others that {part} names"
         return NoMatchError(f"{what} cannot be traced: {reason}", "name functions that call them")
-    near = difflib.get_close_matches(part, names, ALIKE, 0.6)
     if ":" in part and not part.startswith("/"):
         module = part.rpartition(":")[0]
         hint = f"leave {module}: out, or load the module: {module} may be part of the kernel itself"
         return NoMatchError(f"{part}: no module has such a function", hint)
-    hint = f"nearest names: {', '.join(near)}" if near else "lbtrace list --kernel '*' shows all"
+    hint = propose(part, names, "lbtrace list --kernel shows all")
     return NoMatchError(f"{part}: the kernel has no such function", hint)
 
 

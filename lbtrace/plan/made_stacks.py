@@ -27,7 +27,7 @@ from lbtrace.model import Binary, Fetch, Plan, Probe, Prototype
 from lbtrace.plan import stack_exchanges
 from lbtrace.plan.code_context import CodeContext
 from lbtrace.plan.known_names import SYSTEM
-from lbtrace.plan.processes import identity_of, processes
+from lbtrace.plan.processes import identity_of, mapped_paths
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.value_selection import long
 from lbtrace.system.lookups import remembering
@@ -138,8 +138,7 @@ def _paths(images: Sequence[Image], selection: Selection) -> list[str]:
     alone = selection.mapped_files is None and not any(image.is_program for image in images)
     if alone and not any(_names_maker(path, identity_of(path)) for path in own):
         return own
-    running = processes(images, selection.mapped_files)
-    return [*dict.fromkeys((*own, *(path for each in running for path in each.paths)))]
+    return [*dict.fromkeys((*own, *mapped_paths(images, selection.mapped_files)))]
 
 
 @remembering(512)

@@ -30,7 +30,8 @@ def choose(
     pairs = list(pairs)
     whole = [pair for pair in pairs if {pair.opening, pair.closing} <= titles]
     if request is None or not request.wanted:  # else what a point shows depends on the other marker
-        whole += [pair for pair in pairs if _may_come(pair, titles, selection.awaited)]
+        awaited = selection.named["usdt"] if selection.growth else ()
+        whole += [pair for pair in pairs if _may_come(pair, titles, awaited)]
     if request is None or request.test is None:
         return whole, []
     from lbtrace.expressions.tree import names_in  # imported here because most traces need none

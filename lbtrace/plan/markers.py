@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -10,21 +11,38 @@ from msgspec.structs import replace
 
 from lbtrace.elf.image import Image
 from lbtrace.elf.stap_notes import Marker, read_markers, unread
-from lbtrace.errors import NoMatchError, option
-from lbtrace.model import Function, Plan, Probe
+from lbtrace.errors import NoMatchError, UsageError, option
+from lbtrace.machine import Machine
+from lbtrace.model import Function, Probe
 from lbtrace.plan import marker_pairs
+from lbtrace.plan.found import Item, PlannedPoint
 from lbtrace.plan.marker_definitions import mismatches
 from lbtrace.plan.marker_values import marker_values
-from lbtrace.plan.patterns import addressed, matching
-from lbtrace.plan.point_probes import Point, PointPlan, PointPlanner, refuse_returns
+from lbtrace.plan.patterns import ALIKE, addressed, matching, propose
+from lbtrace.plan.point_probes import Point, PointPlanner, refuse_returns
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.warnings import name_functions, some
-from lbtrace.providers import UNDEFINED, Definitions, Pair, find_definitions
+from lbtrace.providers import (
+    UNDEFINED,
+    Definitions,
+    Pair,
+    find_definitions,
+    open_definitions,
+)
 
-ALIKE = 3
-"""Names that an error proposes."""
+_ANY = re.compile(r"[:*?[]|^/.*/")
+"""What is in all names of markers, and what may stand for that: a glob or a regular expression."""
 
 UNRAISED = "at a place of another marker: the kernel raises the counter of that one only"
+
+
+def make_ready(machine: str) -> None:
+    """Import what the first plan for a file of this machine needs, which takes a tenth of a
+    second, before such a plan is urgent."""
+    known(())
+    processor = Machine(machine)
+    processor.site_planner()
+    processor.exit_finder()
 
 
 class _Planned(NamedTuple):
@@ -36,25 +54,26 @@ class _Planned(NamedTuple):
     hidden: int
 
 
-def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
-    """Return ``plan`` with probes at the markers that ``selection`` names.
-
-    Raises `UsageError`, `NoMatchError`, `BinaryError`.
-    """
+def find(images: Sequence[Image], selection: Selection) -> Iterator[Item]:
+    """Yield the markers that ``selection`` names. Raises `UsageError`, `NoMatchError`, also for one
+    of a provider that is there without that marker, where others may be loaded later."""
     refuse_returns(selection, f"{option('usdt')} sees")
-    found = find(images, selection.markers)
-    definitions = known((m for markers in found for m in markers), selection.definitions)
+    own = open_definitions(selection.providers) if selection.providers else None
+    images = [*images, *selection.marked]
+    wanted = selection.named["usdt"]
+    waiting = _find_waiting(images, wanted, selection.growth) if selection.growth else []
+    found = select(images, [each for each in wanted if each not in waiting])
+    definitions = known((m for markers in found for m in markers), own)
     titles = {marker.title for markers in found for marker in markers}
     pairs, unpaired = marker_pairs.choose(definitions.pairs, titles, selection)
-    result = PointPlan(plan)
     unraised: list[str] = []
     unfit: list[str] = []
     for binary, (image, markers) in enumerate(zip(images, found, strict=True)):
         if not markers:
             continue
-        planner = PointPlanner(image, selection, by_default=True)
+        planner = PointPlanner(image, binary, selection, "marker")
         planned = [*_planned(planner, image, markers, definitions, pairs, selection)]
-        unfit += mismatches(markers, image.machine, selection.definitions)
+        unfit += mismatches(markers, image.machine, own)
         unraised += _unraised(each.marker for each in planned)
         left_out = {name for name, _ in planner.refused}
         whole = [p for p in pairs if not left_out & {p.opening, p.closing}]
@@ -63,14 +82,56 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
                 *(each.function, each.probe, each.hidden, whole, definitions)
             )
             place = str(each.marker.semaphore) if each.marker.semaphore else ""
-            result.add(function, [replace(probe, source="marker", place=place)], binary)
-        result.close_image(planner, binary)
-    result.check_added("marker")
-    return result.make(
-        *(warning for image in images for warning in unread(image)),
-        *dict.fromkeys(unfit),
-        *name_functions(unpaired, marker_pairs.UNPAIRED),
-        *name_functions(unraised, UNRAISED),
+            yield PlannedPoint(function, (replace(probe, source="marker", place=place),))
+        yield planner.report()
+    yield from (warning for image in images for warning in unread(image) if titles)
+    yield from dict.fromkeys(unfit)
+    yield from name_functions(unpaired, marker_pairs.UNPAIRED)
+    yield from name_functions(unraised, UNRAISED)
+    if selection.growth == "later":
+        yield from (_wait(pattern, titles) for pattern in waiting)
+
+
+def _find_waiting(images: Sequence[Image], wanted: Sequence[str], growth: str) -> list[str]:
+    """Those patterns that name no marker of ``images``, nor, at the start, a provider that is
+    there. Raises `UsageError` for one that can name no marker in any file."""
+    titles = {marker.title for image in images for marker in read_markers(image)}
+    providers = {title.partition(":")[0] for title in titles}
+    for pattern in wanted:
+        _check_name(pattern)
+    return [
+        pattern
+        for pattern in wanted
+        if not any(is_named(image, [pattern]) for image in images)
+        and (growth == "addition" or pattern.partition(":")[0] not in providers)
+    ]
+
+
+def is_named(image: Image, patterns: Iterable[str]) -> bool:
+    """Return whether any of ``patterns`` names a marker of a file."""
+    names = [addressed(each, [image.path])[1] for each in patterns]
+    return bool(matching({marker.title for marker in read_markers(image)}, names, "usdt"))
+
+
+def _check_name(pattern: str) -> None:
+    """Raise `UsageError` where a pattern can name no marker in any file."""
+    if not _ANY.search(pattern):
+        name, at, file = pattern.partition("@")
+        provider, marker = (
+            option("usdt", f"'{each}{at}{file}'") for each in (f"{name}:*", f"*:{name}")
+        )
+        raise UsageError(
+            f"{option('usdt')} {pattern}: is no name of a marker, which is PROVIDER:NAME",
+            f"write {provider} for all markers of a provider, or {marker} for a name",
+        )
+
+
+def _wait(pattern: str, titles: Iterable[str]) -> str:
+    near = difflib.get_close_matches(pattern, sorted(titles), ALIKE, 0.6)
+    other = f" (it has {', '.join(near)})" if near else ""
+    return (
+        f"{pattern}: no file that is loaded so far has this marker{other}; lbtrace waits for one"
+        " that is loaded later"
     )
 
 
@@ -110,10 +171,10 @@ def _planned(
         shown, hidden = marker_pairs.values_of(marker.title, pairs, selection.values)
         made = planner.plan(Point(marker.title, marker.address, values, marked=True), shown)
         if made is not None:
-            yield _Planned(marker, *made, hidden)
+            yield _Planned(marker, made.function, made.probes[0], hidden)
 
 
-def find(images: Sequence[Image], patterns: Iterable[str]) -> list[list[Marker]]:
+def select(images: Sequence[Image], patterns: Iterable[str]) -> list[list[Marker]]:
     """Return the markers of each image that any of ``patterns`` names: ``PROVIDER:NAME``, a glob
     or a regular expression of it. Raises `NoMatchError` where a pattern names none."""
     paths = [image.path for image in images]
@@ -151,9 +212,8 @@ def _no_marker(
             f"name the file that has them with {option('binary')};"
             " lbtrace list --usdt --pid PID shows those of a process",
         )
-    near = difflib.get_close_matches(pattern, titles, ALIKE, 0.4)
     providers = some(sorted({title.partition(":")[0] for title in titles}))
     return NoMatchError(
         f"{pattern}: matches no marker of {named}, whose providers are {providers}",
-        f"nearest names: {', '.join(near)}" if near else "write PROVIDER:NAME, or PROVIDER:*",
+        propose(pattern, titles, "write PROVIDER:NAME, or PROVIDER:*", 0.4),
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from lbtrace.elf.image import Image
 from lbtrace.model import NO_BINARY, NO_FUNCTION, Addition, Binary, Function, Plan, Probe
 
 
@@ -33,6 +34,19 @@ def merge_plans(plans: Sequence[Plan]) -> Plan:
     merged = Plan(binaries, _disambiguated(functions, binaries), tuple(probes), tuple(notes))
     unreliable = (plan.unseen_switches for plan in plans if plan.unseen_switches)
     return replace(merged, unseen_switches=next(unreliable, ""))
+
+
+def distinct(images: Iterable[Image]) -> list[Image]:
+    """Return ``images``, of several names of a file the first."""
+    files: dict[tuple[int, int], Image] = {}
+    for image in images:
+        files.setdefault(image.file.identity, image)
+    return list(files.values())
+
+
+def empty(images: Iterable[Image]) -> Plan:
+    """Return a plan for binaries, without probes."""
+    return Plan(tuple(Binary(i.path, i.build_id, i.machine) for i in images), (), ())
 
 
 def without_false_notes(plan: Plan) -> Plan:

@@ -12,6 +12,7 @@ from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import BinaryError, NoMatchError
 from lbtrace.model import Function
 from lbtrace.plan import runtime_code
+from lbtrace.plan.source_files import functions_at
 
 OTHERS = re.compile(
     r"/usr/(local/)?(include|lib|lib64|share)/|/rustc/|/rust/deps/|/usr/local/go/|/opt/hostedtoolcache/"
@@ -80,12 +81,7 @@ def _defined(image: Image, table: Symbols) -> list[Function]:
         defined = find_functions(image, _is_own)
     except BinaryError:
         return []
-    functions = []
-    for address in sorted(set(defined.addresses)):
-        function = table.functions.holding(address)
-        if function is not None and function.address == address:
-            functions.append(function)
-    return _without_standard(functions, table)
+    return _without_standard(functions_at(defined.addresses, table), table)
 
 
 def _without_standard(functions: Sequence[Function], table: Symbols) -> list[Function]:

@@ -44,6 +44,10 @@ WRITTEN = (
 """Words that demanglers write which are in no mangled name."""
 
 
+ALIKE = 3
+"""Names that an error proposes."""
+
+
 class BinarySymbols(NamedTuple):
     """A binary whose functions are selected."""
 
@@ -124,7 +128,7 @@ def readable(functions: Sequence[Function], *, full_names: bool = False) -> list
     return [_renamed(f, name) for f, name in zip(functions, written, strict=True)]
 
 
-def named_among(find: Callable[[str], Iterable[str]], wanted: Sequence[str]) -> list[str]:
+def named_among(find: Callable[[str], Iterable[str]], wanted: Iterable[str]) -> list[str]:
     """Return what the patterns ``wanted`` name, each by ``find``, without what those name that
     begin with ``!``; where there are only these, of all."""
     parts = split_listed(wanted)
@@ -141,6 +145,31 @@ def matching(names: Iterable[str], patterns: Iterable[str], asked: str = "func")
     """Return those of ``names`` that any of ``patterns``, values of the option ``asked``, means."""
     matchers = [_matcher(p, asked) or p.__eq__ for p in patterns]
     return [name for name in names if any(matches(name) for matches in matchers)]
+
+
+def select(
+    names: Iterable[str],
+    wanted: Iterable[str],
+    asked: str,
+    explain: Callable[[str], NoMatchError],
+) -> list[str]:
+    """Return those of ``names`` that any of the patterns ``wanted`` means (`named_among`). Raises
+    what ``explain`` returns for one that means none."""
+
+    def find(pattern: str) -> list[str]:
+        if named := matching(names, [pattern], asked):
+            return named
+        raise explain(pattern)
+
+    return named_among(find, wanted)
+
+
+def propose(wanted: str, names: Iterable[str], otherwise: str, alike: float = 0.6) -> str:
+    """Return the advice to write one of ``names`` that are like what was ``wanted``."""
+    from difflib import get_close_matches  # imported here because only a mistyped name needs it
+
+    near = get_close_matches(wanted, [*names], ALIKE, alike)
+    return f"nearest names: {', '.join(near)}" if near else otherwise
 
 
 def means(pattern: str, symbol: str, plain: str) -> bool:

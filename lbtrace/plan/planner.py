@@ -16,7 +16,8 @@ from lbtrace.elf.image import Image, whole
 from lbtrace.elf.memory import PF_W
 from lbtrace.errors import BinaryError, NoMatchError, UsageError, option
 from lbtrace.model import Function, Plan
-from lbtrace.plan import made_stacks, patterns, probe_sources, within
+from lbtrace.naming import NAMING
+from lbtrace.plan import made_stacks, patterns, within
 from lbtrace.plan.binary_plan import (
     AMID,
     ASKED_AGAIN,
@@ -27,9 +28,8 @@ from lbtrace.plan.binary_plan import (
     plan_binary,
 )
 from lbtrace.plan.crossed_points import find_crossed
-from lbtrace.plan.function_choice import choose, split_excluded
-from lbtrace.plan.merge import merge_plans, without_false_notes
-from lbtrace.plan.return_strategy import StrategyChooser
+from lbtrace.plan.function_choice import choose, split_excluded, split_named
+from lbtrace.plan.merge import distinct, empty, merge_plans, without_false_notes
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.traced_binary import TracedBinary
 from lbtrace.plan.value_selection import parse
@@ -42,77 +42,69 @@ LIMIT = 50_000
 def make_plan(
     binaries: str | Image | Sequence[str | Image],
     selection: Selection,
-    marked: Sequence[Image] = (),
 ) -> Plan:
-    """Return the plan for tracing ``selection`` of ``binaries``, paths or open images, and its
-    markers of files that are ``marked`` as well.
+    """Return the plan for tracing ``selection`` of ``binaries``, paths or open images.
 
-    A pattern ``SOURCE:PATTERN`` selects probes of a source that has a finder
-    (`lbtrace.probes.Source`), all others functions.
+    A pattern ``NAME:PATTERN`` selects what an option names (`lbtrace.naming`), all others
+    functions.
 
     Raises `BinaryError` if a file cannot be traced, `NoMatchError` if a
     pattern selects nothing in any, `UsageError` if the selection is too large.
     """
-    images = _images([binaries] if isinstance(binaries, str | Image) else binaries)
-    plan = _made(images, selection, marked)
+    several = [binaries] if isinstance(binaries, str | Image) else binaries
+    images = distinct(b if isinstance(b, Image) else Image.open(b) for b in several)
+    plan = _made(images, selection)
     if crossed := find_crossed(plan):
-        files = [each.file.identity for each in (*images, *marked)]
+        files = [each.file.identity for each in (*images, *selection.marked)]
         points = {files[binary]: addresses for binary, addresses in crossed.items()}
-        plan = _made(images, replace(selection, points=points), marked)
-    if selection.off_cpu and not selection.blocking:
+        plan = _made(images, replace(selection, points=points))
+    measured = selection.off_cpu and not selection.blocking
+    if measured and (plan.functions or not selection.growth):
         from lbtrace.plan import off_cpu  # imported here because most plans measure none
 
         plan = off_cpu.add(plan, selection.off_cpu)
-    nests = selection.patterns or selection.sources or selection.within or selection.takes_own
-    if selection.aggregates or not (nests and plan.functions):
+    nests = any(p.role == "opens" and p.binary >= 0 and not p.pair for p in plan.probes)
+    if nests and not selection.aggregates:
+        plan = made_stacks.add(plan, images, selection)
+    if selection.growth != "later":
         return plan
-    return made_stacks.add(plan, images, selection)
+    return replace(plan, may_grow=True, added_action=selection.action)
 
 
-def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]) -> Plan:
+def _made(images: Sequence[Image], selection: Selection) -> Plan:
     if selection.aggregates:
         from lbtrace.plan import aggregation  # imported here because most plans send
 
         selection = aggregation.narrow(selection)
     wanted, excluded = split_excluded(selection.patterns, selection.exclude)
-    functions, chosen = probe_sources.split(wanted)
-    in_kernel = ("syscall", selection.syscalls), ("tracepoint", selection.tracepoints)
-    for source, named in (*in_kernel, ("kernel", selection.kernel)):
-        if named:
-            chosen.setdefault(source, []).extend(named)
+    functions, prefixed = split_named(wanted)
+    named = selection.naming(
+        **{name: (*of, *selection.named.get(name, ())) for name, of in prefixed.items()}
+    )
+    selection = replace(selection, patterns=functions, named=named, exclude=excluded)
+    if selection.locals and not ("line" in named or "at" in named):
+        raise UsageError(
+            f"{option('locals')} is about lines and other places, and none is named",
+            f"name some with {option('line')} or {option('at')}",
+        )
+    others = [name for name in NAMING if name in named and not NAMING[name].functions]
+    finders = dict.fromkeys(NAMING[name].finder for name in others)
     if selection.blocking:
-        chosen["blocked"] = ["*"]
-    selection = replace(selection, patterns=functions, exclude=excluded)
-    selection = replace(selection, own=selection.takes_own and not chosen)
-    with whole([*images, *marked]):
-        if selection.locals and not (selection.lines or selection.places):
-            raise UsageError(
-                f"{option('locals')} is about lines and other places, and none is named",
-                f"name some with {option('line')} or {option('at')}",
-            )
-        at_points = selection.lines or selection.places or selection.markers
-        # What is asked of values is about these, and about what a source has found.
-        calls = _of_calls(selection, apart=bool(at_points or chosen))
-        if functions or selection.sources or selection.within or not (chosen or at_points):
+        finders["blocked_stacks"] = None
+    with whole([*images, *selection.marked]):
+        # What is asked of values is about what finders find.
+        calls = _of_calls(selection, apart=bool(finders))
+        if functions or len(named) > len(others) or selection.within or not finders:
             plan = _of_functions(images, calls)
         else:
-            plan = probe_sources.empty(images)
-        if chosen:
-            plan = probe_sources.add(plan, images, chosen, selection)
-        if not (at_points or chosen):
+            plan = empty(images)
+        if not finders:
             return plan
-        # Imported here because most plans have none.
-        if selection.markers:
-            from lbtrace.plan import markers
+        from lbtrace.plan import found  # imported here because most plans are of functions
 
-            others = probe_sources.empty(marked).binaries
-            plan = replace(plan, binaries=plan.binaries + others)
-            plan = markers.add(plan, [*images, *marked], selection)
-            plan = within.warn_markers(plan) if selection.within else plan
-        if selection.lines or selection.places:
-            from lbtrace.plan import points
-
-            plan = points.add(plan, images, selection)
+        plan = replace(plan, binaries=plan.binaries + empty(selection.marked).binaries)
+        plan = found.add(plan, images, selection, finders)
+        plan = within.warn_markers(plan) if selection.within else plan
         return without_false_notes(plan)
 
 
@@ -143,7 +135,7 @@ def _of_functions(images: Sequence[Image], selection: Selection) -> Plan:
     """The plan for the functions that ``selection`` names, and for where they were inlined."""
     if not selection.inlined:
         try:
-            return _planned(images, selection)
+            return _planned(images, selection, own=selection.takes_own)
         except NoMatchError as error:
             from lbtrace.plan.inlined import advise  # imported here: most patterns match
 
@@ -153,74 +145,75 @@ def _of_functions(images: Sequence[Image], selection: Selection) -> Plan:
 
     copies = Copies(images, selection)
     called = copies.with_calls()
-    has_calls = called.patterns or called.sources or called.within
-    return copies.add(_planned(images, called) if has_calls else probe_sources.empty(images))
+    has_calls = called.patterns or "source" in called.named or called.within
+    return copies.add(_planned(images, called) if has_calls else empty(images))
 
 
-def _planned(images: Sequence[Image], selection: Selection) -> Plan:
-    """The plan for the functions that ``selection`` names."""
+def _planned(images: Sequence[Image], selection: Selection, *, own: bool = False) -> Plan:
+    """The plan for the functions that ``selection`` names, or the program's ``own``."""
     searched = [
         patterns.BinarySymbols(
             *(image.path, image.once(symbols.read), partial(_loads, image)), selection.loads_later
         )
         for image in images
     ]
-    others, own_notes = _of_sources(images, searched, selection), None
-    if selection.own:
+    (others, said), own_notes = _of_sources(images, selection), None
+    if own:
         from lbtrace.plan import own_functions  # imported here because most plans name functions
 
-        own = own_functions.find(images, [each.symbols for each in searched])
-        others, own_notes = own.functions, partial(own_functions.notes, images, own)
+        defined = own_functions.find(images, [each.symbols for each in searched])
+        others, own_notes = defined.functions, partial(own_functions.notes, images, defined)
     full_names = selection.full_names
     chosen, notes = choose(
         searched, selection.patterns, selection.exclude, others, full_names=full_names
     )
-    outer = within.select(searched, selection.within, chosen, full_names=full_names)
-    chosen = [list(found.functions) for found in outer]
+    notes += said
+    parts = [
+        TracedBinary(image, table.symbols, image.once(plt.stubs), functions)
+        for image, table, functions in zip(images, searched, chosen, strict=True)
+    ]
+    if selection.within:
+        parts = within.select(parts, searched, selection.within, full_names=full_names)
+    chosen = [[*part.functions] for part in parts]
     paths = " and ".join(image.path for image in images)
     for image, functions in zip(images, chosen, strict=True):
         _check_writable(image, functions)
     _check_request(selection, sum(map(len, chosen)), paths)
-    parts = [
-        TracedBinary(i, i.once(plt.stubs), found) for i, found in zip(images, chosen, strict=True)
-    ]
-    tables = [binary.symbols for binary in searched]
-    asked = selection.returns
-    if selection.within and asked == "none":  # those of the functions there are seen
-        asked = "auto"
-    choosers = [StrategyChooser(i, t, asked) for i, t in zip(images, tables, strict=True)]
     if own_notes:
         notes += own_notes(map(len, chosen))
-    warnings = notes
-    if asked == "uretprobe":
+    if selection.returns == "uretprobe":
         from lbtrace.plan import uretprobe_guard  # imported here because few ask for them
 
-        warnings += [*uretprobe_guard.check(images, selection)]
+        notes += [*uretprobe_guard.check(images, selection)]
     plans: list[Plan] = []
     mismatch: UsageError | None = None
-    for part, table, chooser, found in zip(parts, tables, choosers, outer, strict=True):
+    for part in parts:
         try:
-            plans.append(plan_binary(part, table, chooser, selection, within=found))
+            plans.append(plan_binary(part, selection))
         except UsageError as error:  # those of another binary may have what is asked for
             mismatch = mismatch or error
             note = f"{part.image.path}: what is asked for fits none of its functions"
-            plans.append(replace(probe_sources.empty([part.image]), notes=(note,)))
+            plans.append(replace(empty([part.image]), notes=(note,)))
     plan = merge_plans(plans)
-    plan = replace(plan, notes=(*plan.notes, *warnings)) if warnings else plan
+    plan = replace(plan, notes=(*plan.notes, *notes)) if notes else plan
     if not plan.functions:
         raise mismatch or _explain_emptiness(plan.notes, chosen, paths)
-    return within.mark(plan, parts, tables, outer, selection) if selection.within else plan
+    return within.mark(plan, parts, selection) if selection.within else plan
 
 
 def _of_sources(
-    images: Sequence[Image], searched: Sequence[patterns.BinarySymbols], selection: Selection
-) -> Sequence[Sequence[Function]]:
-    """The functions of each image that are selected by their source file."""
-    if not selection.sources:
-        return ()
-    from lbtrace.plan import source_files  # imported here because most plans select none
+    images: Sequence[Image], selection: Selection
+) -> tuple[Sequence[Sequence[Function]], list[str]]:
+    """The functions of each image that are selected otherwise than by their names, and notes."""
+    finders = [NAMING[name].finder for name in selection.named if NAMING[name].functions]
+    if not finders:
+        return (), []
+    from lbtrace.plan import found  # imported here because most plans select none
 
-    return source_files.select(images, [each.symbols for each in searched], selection.sources)
+    items = [each for finder in finders for each in found.find(finder, images, selection)]
+    functions = [each for each in items if isinstance(each, Function)]
+    others = [[f for f in functions if f.binary == n] for n in range(len(images))]
+    return others, [each for each in items if isinstance(each, str)]
 
 
 def _check_writable(image: Image, functions: Sequence[Function]) -> None:
@@ -300,12 +293,3 @@ def _explain_emptiness(
 def _loads(image: Image, name: str) -> Sequence[str]:
     dynamic = image.once(Dynamic)
     return dynamic.needed if name in dynamic.imports else ()
-
-
-def _images(binaries: Sequence[str | Image]) -> list[Image]:
-    """The images of ``binaries``; of several names of a file the first."""
-    images = [b if isinstance(b, Image) else Image.open(b) for b in binaries]
-    files: dict[tuple[int, int], Image] = {}
-    for image in images:
-        files.setdefault(image.file.identity, image)
-    return list(files.values())

@@ -1,11 +1,10 @@
-"""Plans probes at given places inside of functions, and adds them to a plan."""
+"""Plans probes at given places inside of functions."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
@@ -15,17 +14,18 @@ from lbtrace.abi.locations import Location
 from lbtrace.dwarf.scopes import Variable
 from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
-from lbtrace.errors import BinaryError, UsageError, option
+from lbtrace.errors import UsageError, option
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
 from lbtrace.machine.sites import NO_FUNCTION
-from lbtrace.model import UNKNOWN, Function, GoLayout, Plan, Probe, Prototype, Site, Value
+from lbtrace.model import UNKNOWN, Function, Probe, Prototype, Site, Value
 from lbtrace.model.wire_limits import CHUNKS, FETCHES
+from lbtrace.plan.found import PlannedPoint, Refusal, Report
 from lbtrace.plan.placement import Placer
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.traced_functions import go_plan
 from lbtrace.plan.value_selection import ValueSelection, of_image, select_values
-from lbtrace.plan.warnings import AT_BREAKPOINT, name_functions, some
+from lbtrace.plan.warnings import AT_BREAKPOINT, name_functions
 from lbtrace.recognize.slots import TOO_MANY
 
 UNFIT = "a value that was asked for is not known there"
@@ -39,13 +39,6 @@ PARTS = 16
 """Probes that share the values of a point, at most, because each costs the program time."""
 
 
-class Refusal(NamedTuple):
-    """A place at which no probe is: the ``name`` of its point, and why, as a clause."""
-
-    name: str
-    reason: str
-
-
 class Point(NamedTuple):
     """A place to probe: its ``name``, the ``address``, and the ``variables`` in scope there.
     ``marked``: it is a marker. ``by_register``: expressions may name registers alone there."""
@@ -57,25 +50,20 @@ class Point(NamedTuple):
     by_register: bool = False
 
 
-class PlannedPoint(NamedTuple):
-    """What is shown of a point, and its probes: the first one, and those that fetch more of its
-    values."""
-
-    function: Function
-    probes: tuple[Probe, ...]
-
-
 class PointPlanner:
-    """Plans the points of an image. ``by_default``: the variables in scope are shown where no
-    values are asked for. Functions may be known by unwind information only."""
+    """Plans the points of an image, which is the one at position ``binary``; ``noun`` is what they
+    are. Of others than plain places the variables in scope are shown where no values are asked for.
+    Functions may be known by unwind information only."""
 
     def __init__(
         self,
         image: Image,
+        binary: int,
         selection: Selection,
-        *,
-        by_default: bool = False,
+        noun: Literal["place", "marker", "function"] = "place",
     ) -> None:
+        self._binary = binary
+        self._noun = noun
         table = image.once(symbols.read_any)
         patched = selection.patched.get(image.file.identity, ())
         self._breakpoints = selection.breakpoints.get(image.file.identity, ())
@@ -88,51 +76,38 @@ class PointPlanner:
         self._finds_goroutine = False
         self._selection = selection
         self._values = replace(of_image(selection.values, image), off_cpu=False)
-        self._by_default = by_default
-        self.cut: list[str] = []
-        self.places: Counter[str] = Counter()
+        self._cut: list[str] = []
+        self._places: Counter[str] = Counter()
         self.refused: list[Refusal] = []
-        self.error: UsageError | None = None
+        self._error: UsageError | None = None
 
-    def warnings(self) -> list[str]:
-        """Return what to say of the points that were planned."""
+    def report(self) -> Report:
+        """Return what there is to say when all points are planned."""
         cut = f"some values omitted: at most {FETCHES} values, {CHUNKS} of them strings, per probe"
-        return name_functions([*dict.fromkeys(self.cut)], cut)
-
-    def goroutines(self) -> tuple[GoLayout | None, list[Probe]]:
-        """Return how the goroutines are found that come by the points, and the probes that report
-        when these end; None where the points belong to threads."""
+        notes = name_functions([*dict.fromkeys(self._cut)], cut)
+        report = Report(self._binary, self._noun, self.refused, self._places, self._error, notes)
         if self._go is None or not self._finds_goroutine:
-            return None, []
+            return report
+        report = report._replace(layout=self._go.layout)
         if self._selection.aggregates:
-            return self._go.layout, []
+            return report
         from lbtrace.plan.go import runtime_probes  # imported here because only Go needs it
 
-        return self._go.layout, [*runtime_probes.plan_probes(self._go, telling=False)]
+        return report._replace(ends=[*runtime_probes.plan_probes(self._go, telling=False)])
 
     def _finds_goroutine_at(self, address: int) -> bool:
         return self._go is not None and self._go.finds_goroutine(address)
 
     def refuse(self, name: str, reason: str) -> None:
         """Keep that no probe is at a place of the point ``name``, and why, as a clause."""
-        self.places[name] += 1
+        self._places[name] += 1
         self.refused.append(Refusal(name, reason))
 
-    def plan(
-        self, point: Point, shown: ValueSelection | None = None
-    ) -> tuple[Function, Probe] | None:
-        """What is shown of a point, and its one probe; None where there can be none. ``shown``:
-        other values than those selected."""
-        made = self._plan(point, shown or self._values, 1)
-        return (made.function, made.probes[0]) if made else None
-
-    def plan_all(self, point: Point) -> PlannedPoint | None:
-        """What is shown of a point, by as many probes as its values take; None where there can
-        be none."""
-        most = 1 if self._selection.aggregates else PARTS
-        return self._plan(point, self._values, most)
-
-    def _plan(self, point: Point, chosen: ValueSelection, most: int) -> PlannedPoint | None:
+    def plan(self, point: Point, shown: ValueSelection | None = None) -> PlannedPoint | None:
+        """What is shown of a point, by as many probes as its values take, or by one where others
+        than those selected are ``shown``; None where there can be none."""
+        most = 1 if shown or self._selection.aggregates else PARTS
+        chosen = shown or self._values
         find = self._sites.marked if point.marked else self._sites.at
         site = find(point.address)
         if isinstance(site, str):
@@ -143,17 +118,17 @@ class PointPlanner:
         if site.address in self._breakpoints:
             self.refuse(point.name, AT_BREAKPOINT)
             return None
-        self.places[point.name] += 1
+        self._places[point.name] += 1
         site = Site(site.address, site.offset, 0, site.displaced, site.emulated)
         try:
             here = program_counter(self._machine.name)
             parts = [p.at(site.address, here) for p in self._parts(point, chosen, most)]
         except UsageError as error:  # it may fit another place of the line
             self.refused.append(Refusal(point.name, UNFIT))
-            self.error = self.error or error
+            self._error = self._error or error
             return None
         if any(part.cut for part in parts):
-            self.cut.append(point.name)
+            self._cut.append(point.name)
         first, *others = parts
         function = Function(
             point.name,
@@ -163,6 +138,7 @@ class PointPlanner:
             parameters=first.parameters,
             typed=True,
             returns="none",
+            binary=self._binary,
         )
         found = self._finds_goroutine_at(point.address)
         if self._go and found:
@@ -195,7 +171,7 @@ class PointPlanner:
         """The values of a point, divided among at most so many probes: those asked for by
         expressions, then those in scope if wanted."""
         request = chosen.request if chosen.request and chosen.request.wanted else None
-        shown = self._selection.locals or (self._by_default and not request)
+        shown = self._selection.locals or (self._noun != "place" and not request)
         count = len(point.variables) if shown else 0
         parts: list[CallValues] = []
         if request is not None:
@@ -233,74 +209,6 @@ class PointPlanner:
             by_register=point.by_register,
             finds_goroutine=self._finds_goroutine_at(point.address),
         )
-
-
-class PointPlan:
-    """A plan to which points are added, those of one image after the other."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._binaries = list(plan.binaries)
-        self._functions = list(plan.functions)
-        self._probes = list(plan.probes)
-        self._notes = list(plan.notes)
-        self._refused: list[Refusal] = []
-        self._places: Counter[str] = Counter()
-        self._error: UsageError | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it shows nothing yet, neither functions nor points."""
-        return not self._functions
-
-    def add(self, function: Function, probes: Sequence[Probe], binary: int) -> None:
-        """Add a point of the image with the number ``binary``."""
-        number = len(self._functions)
-        self._probes += [replace(each, function=number, binary=binary) for each in probes]
-        self._functions.append(replace(function, binary=binary))
-
-    def close_image(self, planner: PointPlanner, binary: int) -> None:
-        """Keep what ``planner`` has to say, when all points are planned of its image, which has the
-        number ``binary``."""
-        layout, ends = planner.goroutines()
-        known = self._binaries[binary].go
-        if layout and (known is None or not known.types[0]):
-            self._probes += [replace(each, binary=binary) for each in ends] if not known else []
-            self._binaries[binary] = replace(self._binaries[binary], go=layout)
-        self._notes += planner.warnings()
-        self._refused += planner.refused
-        self._places += planner.places
-        self._error = self._error or planner.error
-
-    def check_added(self, kind: str) -> None:
-        """Raise `UsageError` or `BinaryError` where no point was added; ``kind`` is their noun."""
-        if len(self._functions) > len(self._plan.functions):
-            return
-        if self._error is not None:
-            raise self._error
-        named = some([*dict.fromkeys(each.name for each in self._refused)])
-        reasons = "; ".join(dict.fromkeys(each.reason for each in self._refused))
-        raise BinaryError(f"{named}: no probe can be there: {reasons}", f"choose another {kind}")
-
-    def make(self, *notes: str) -> Plan:
-        """Return the plan, with ``notes`` after all others."""
-        refused = [note for what, names in self._left_out() for note in name_functions(names, what)]
-        return replace(
-            self._plan,
-            binaries=tuple(self._binaries),
-            functions=tuple(self._functions),
-            probes=tuple(self._probes),
-            notes=(*self._notes, *refused, *notes),
-        )
-
-    def _left_out(self) -> Iterable[tuple[str, list[str]]]:
-        """What is said of points without a probe, or of some of their places, and of which."""
-        found: dict[str, list[str]] = {}
-        for (name, reason), count in Counter(self._refused).items():
-            places = self._places[name]
-            where = "" if count == places else f" at {count} of {places} places"
-            found.setdefault(f"left out{where}: {reason}", []).append(name)
-        return found.items()
 
 
 def _has_slots(value: Value) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from lbtrace.dwarf.lines import LAST, SourceLines
@@ -12,9 +12,9 @@ from lbtrace.dwarf.scopes import Variable
 from lbtrace.dwarf.sources import path_test
 from lbtrace.elf.image import PT_LOAD, Image
 from lbtrace.errors import BinaryError, LbtraceError, NoMatchError, UsageError, option
-from lbtrace.model import Plan
+from lbtrace.plan.found import Item
 from lbtrace.plan.patterns import addressed
-from lbtrace.plan.point_probes import Point, PointPlan, PointPlanner, refuse_returns
+from lbtrace.plan.point_probes import Point, PointPlanner, refuse_returns
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.source_files import no_source_file
 from lbtrace.plan.value_selection import depth, qualifies
@@ -27,29 +27,22 @@ HEXADECIMAL = re.compile(r"(?P<before>.+:\+?)(?P<digits>[0-9a-fA-F]{1,16})")
 PLACE = re.compile(r"(?P<file>.+):(?P<offset>\+?)(?P<number>0x[0-9a-fA-F]{1,16}|\d{1,18})")
 
 
-def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
-    """``plan`` with probes at the lines and places that ``selection`` has.
+def find(images: Sequence[Image], selection: Selection) -> Iterator[Item]:
+    """Yield the points at the lines and places that ``selection`` names.
 
     Raises `UsageError`, `NoMatchError`, `BinaryError`.
     """
     refuse_returns(selection, f"{option('line')} and {option('at')} see")
     finder = _Finder(images, selection)
-    for text in selection.lines:
+    for text in selection.named.get("line", ()):
         finder.add_lines(text)
-    for text in selection.places:
+    for text in selection.named.get("at", ()):
         finder.add_place(text)
-    result = PointPlan(plan)
     for binary, (image, points) in enumerate(zip(images, finder.found, strict=True)):
-        if not points:
-            continue
-        planner = PointPlanner(image, selection)
-        for point in points.values():
-            made = planner.plan_all(point)
-            if made is not None:
-                result.add(*made, binary)
-        result.close_image(planner, binary)
-    result.check_added("place")
-    return result.make()
+        if points:
+            planner = PointPlanner(image, binary, selection)
+            yield from filter(None, map(planner.plan, points.values()))
+            yield planner.report()
 
 
 class _Finder:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
 from lbtrace.abi.locations import Detail
+from lbtrace.elf.image import Image
 from lbtrace.elf.loaded_files import Closure
 from lbtrace.model import SENDING
 from lbtrace.model.choices import Choices
@@ -13,7 +14,6 @@ from lbtrace.plan.value_selection import ValueSelection
 
 if TYPE_CHECKING:
     from lbtrace.expressions.tree import Request
-    from lbtrace.providers import Definitions
 
 
 class Selection(Choices, frozen=True):
@@ -27,11 +27,10 @@ class Selection(Choices, frozen=True):
     are addresses of code, by the identity of the file, that is not in the processes what it is in
     the file, ``breakpoints`` those where a debugger may have one, ``points`` those that calls of
     functions have to be around.
-    ``own``: the functions of the program's own sources are chosen. ``loads_later``: other files
-    than those named may be loaded later, of which an error may be.
-    Markers that ``awaited`` names may come in files that are loaded later; ``definitions`` are the
-    user's own. ``request`` is what ``arg`` and ``where`` ask for
-    (`lbtrace.plan.value_selection.parse`).
+    ``loads_later``: other files than those named may be loaded later, of which an error may be.
+    Of files that are ``marked`` only markers are traced. ``growth``: markers may come in files that
+    are loaded ``later``, or this is an ``addition`` of one. ``request`` is what ``arg`` and
+    ``where`` ask for (`lbtrace.plan.value_selection.parse`).
     """
 
     hazard: str = ""
@@ -44,15 +43,9 @@ class Selection(Choices, frozen=True):
     breakpoints: Mapping[tuple[int, int], tuple[int, ...]] = {}
     points: Mapping[tuple[int, int], tuple[int, ...]] = {}
     request: Request | None = None
-    awaited: tuple[str, ...] = ()
-    definitions: Definitions | None = None
+    marked: Sequence[Image] = ()
+    growth: Literal["", "later", "addition"] = ""
     loads_later: bool = False
-    own: bool = False
-
-    @property
-    def takes_own(self) -> bool:
-        """See `Choices`; markers may be awaited alone."""
-        return super().takes_own and not self.awaited
 
     @property
     def detail(self) -> Detail:

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
+from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import BinaryError, NoMatchError
 from lbtrace.model import Function
 from lbtrace.plan.patterns import addressed
+from lbtrace.plan.selection import Selection
+
+
+def find(images: Sequence[Image], selection: Selection) -> Iterator[Function]:
+    """Yield the functions of `select`."""
+    tables = [image.once(symbols.read) for image in images]
+    for binary, functions in enumerate(select(images, tables, selection.named["source"])):
+        yield from (replace(each, binary=binary) for each in functions)
 
 
 def select(
@@ -44,12 +55,13 @@ def _defined(image: Image, table: Symbols, pattern: str) -> Found:
         defined = find_functions(image, path_test(pattern))
     except BinaryError as error:
         return [], set(), error
-    functions = []
-    for address in sorted(set(defined.addresses)):
-        function = table.functions.holding(address)
-        if function is not None and function.address == address:
-            functions.append(function)
-    return functions, defined.files, defined.paths
+    return functions_at(defined.addresses, table), defined.files, defined.paths
+
+
+def functions_at(addresses: Iterable[int], table: Symbols) -> list[Function]:
+    """Return the functions that begin at ``addresses``, in their order."""
+    found = ((at, table.functions.holding(at)) for at in sorted({*addresses}))
+    return [function for at, function in found if function and function.address == at]
 
 
 def _nothing(paths: Sequence[str], pattern: str, found: Sequence[Found]) -> Exception:

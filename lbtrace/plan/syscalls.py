@@ -1,8 +1,7 @@
-"""System calls: see `lbtrace.plan.probe_sources.Finder`."""
+"""System calls: see `lbtrace.plan.found.Finder`."""
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -13,27 +12,29 @@ from lbtrace.abi.system_calls import locate_arguments
 from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError
 from lbtrace.fetch.call_values import CallValues
-from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe, Site, Value
-from lbtrace.plan.patterns import matching, named_among
-from lbtrace.plan.probe_sources import Completed, Found
+from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe, Site
+from lbtrace.plan.found import Completed, Found
+from lbtrace.plan.patterns import propose, select
 from lbtrace.plan.selection import Selection
-from lbtrace.probes.syscall import UNREAD
-from lbtrace.syscalls import Table, read_table
+from lbtrace.probes.sources import UNREAD
+from lbtrace.syscalls import read_table
 from lbtrace.syscalls.buffers import with_buffers
 from lbtrace.syscalls.prototypes import NEVER_RETURN, prototype_of
-
-ALIKE = 3
-"""Names that an error proposes."""
 
 BELOW = Site(0, 0, sp_delta=-8, emulated=True)
 """A call counts as below the function that makes it, whose frame may be the stack pointer."""
 
 
-def find(images: Sequence[Image], patterns: Sequence[str], selection: Selection) -> Iterator[Found]:
-    """Yield the system calls that ``patterns`` name. Raises `NoMatchError`."""
+def find(images: Sequence[Image], selection: Selection) -> Iterator[Found]:
+    """Yield the system calls that ``selection`` names. Raises `NoMatchError`."""
     machine = os.uname().machine
     table = read_table(machine)
-    for name in select(table, patterns):
+
+    def explain(part: str) -> NoMatchError:
+        hint = propose(part, table.calls, "lbtrace list --syscall shows all", 0.4)
+        return NoMatchError(f"{part}: there is no such system call", hint)
+
+    for name in select(table.calls, selection.named["syscall"], "syscall", explain):
         call = table.calls[name]
 
         def complete(values: CallValues, name: str = name) -> Completed:
@@ -42,8 +43,9 @@ def find(images: Sequence[Image], patterns: Sequence[str], selection: Selection)
         event = KernelEvent("syscall", call.number)
         opens = Probe(BELOW, "opens", source="syscall", binary=NO_BINARY, event=event)
         closes = replace(opens, role="closes") if name not in NEVER_RETURN else None
+        seen = "sites: a tracepoint of the kernel"
         yield Found(
-            replace(describe(table, name), returns="sites: a tracepoint of the kernel"),
+            Function(name, call.number, 0, 0, returns=seen, binary=NO_BINARY),
             opens,
             prototype_of(table, name),
             partial(locate_arguments, machine),
@@ -51,26 +53,3 @@ def find(images: Sequence[Image], patterns: Sequence[str], selection: Selection)
             complete,
             closes and replace(closes, event=KernelEvent(UNREAD, call.number)),
         )
-
-
-def select(table: Table, patterns: Sequence[str]) -> list[str]:
-    """Return the calls that any of ``patterns`` names (`named_among`). Raises `NoMatchError` where
-    one names none."""
-
-    def find(part: str) -> list[str]:
-        if named := matching(table.calls, [part], "syscall"):
-            return named
-        near = ", ".join(difflib.get_close_matches(part, table.calls, ALIKE, 0.4))
-        hint = f"nearest names: {near}" if near else "lbtrace list --syscall '*' shows all"
-        raise NoMatchError(f"{part}: there is no such system call", hint)
-
-    return named_among(find, patterns)
-
-
-def describe(table: Table, name: str) -> Function:
-    """Return a call as a list shows it: without what is fetched of it."""
-    prototype = prototype_of(table, name)
-    parameters = tuple(Value(formal.name, formal.type) for formal in prototype.parameters)
-    result = Value("", prototype.result.type) if prototype.result else None
-    number = table.calls[name].number
-    return Function(name, number, 0, 0, (), parameters, result, typed=True, binary=NO_BINARY)

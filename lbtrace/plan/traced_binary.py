@@ -7,16 +7,22 @@ from typing import NamedTuple
 
 from lbtrace.elf.image import Image
 from lbtrace.elf.plt import Stubs
+from lbtrace.elf.symbols import Symbols
 from lbtrace.machine import Machine
 from lbtrace.model import Function
 
 
 class TracedBinary(NamedTuple):
-    """A binary, its PLT stubs and the functions selected in it."""
+    """A binary, its symbols, its PLT stubs, and the functions selected in it: the addresses of the
+    ``outer`` ones below which all others are traced, and of those ``added`` that are traced for no
+    other reason."""
 
     image: Image
+    symbols: Symbols
     stubs: Stubs
     functions: Sequence[Function]
+    outer: frozenset[int] = frozenset()
+    added: frozenset[int] = frozenset()
 
 
 def jumps_away(image: Image, function: Function) -> bool:

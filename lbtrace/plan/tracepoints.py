@@ -1,21 +1,17 @@
-"""Tracepoints of the kernel: see `lbtrace.plan.probe_sources.Finder`."""
+"""Tracepoints of the kernel: see `lbtrace.plan.found.Finder`."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 
 from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError, UsageError
-from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe, Site, Value
-from lbtrace.plan.patterns import matching, named_among
-from lbtrace.plan.probe_sources import Found
+from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe, Site
+from lbtrace.plan.found import Found
+from lbtrace.plan.patterns import propose, select
 from lbtrace.plan.selection import Selection
 from lbtrace.system.tracefs import list_events, read_format
-from lbtrace.tracepoints import Format, parse_format
-
-ALIKE = 3
-"""Names that an error proposes."""
+from lbtrace.tracepoints import parse_format
 
 BELOW = Site(0, 0, sp_delta=-8, emulated=True)
 """A point is below the system call that led there: see `lbtrace.plan.syscalls.BELOW`."""
@@ -28,9 +24,14 @@ MOST = 1000
 """Tracepoints of a trace: each takes a link, which takes 0.1 s to detach."""
 
 
-def find(images: Sequence[Image], patterns: Sequence[str], selection: Selection) -> Iterator[Found]:
-    """Yield the tracepoints that ``patterns`` name. Raises `NoMatchError`, `KernelError`."""
-    names = select(patterns)
+def find(images: Sequence[Image], selection: Selection) -> Iterator[Found]:
+    """Yield the tracepoints that ``selection`` names. Raises `NoMatchError`, `KernelError`."""
+    known = list_events()
+
+    def explain(part: str) -> NoMatchError:
+        return NoMatchError(f"{part}: there is no such tracepoint", _advice(part, known))
+
+    names = select(known, selection.named["tracepoint"], "tracepoint", explain)
     if len(names) > MOST and not selection.force:
         raise UsageError(
             f"{len(names):,} tracepoints match, more than {MOST:,}", "name fewer: 'sched:*'"
@@ -38,22 +39,10 @@ def find(images: Sequence[Image], patterns: Sequence[str], selection: Selection)
     for name in names:
         format = parse_format(read_format(name))
         event = KernelEvent(name, format.number)
-        site = INSIDE if selection.kernel else BELOW
+        site = INSIDE if "kernel" in selection.named else BELOW
         point = Probe(site, "point", source="tracepoint", binary=NO_BINARY, event=event)
-        yield Found(describe(name, format), point, format.prototype, format.places)
-
-
-def select(patterns: Sequence[str]) -> list[str]:
-    """Return the tracepoints that any of ``patterns`` names (`named_among`), as
-    ``CATEGORY:NAME``. Raises `NoMatchError` where one names none, `KernelError`."""
-    names = list_events()
-
-    def find(part: str) -> list[str]:
-        if named := matching(names, [part], "tracepoint"):
-            return named
-        raise NoMatchError(f"{part}: there is no such tracepoint", _advice(part, names))
-
-    return named_among(find, patterns)
+        shown = Function(name, format.number, 0, 0, binary=NO_BINARY)
+        yield Found(shown, point, format.prototype, format.places)
 
 
 def _advice(part: str, names: Sequence[str]) -> str:
@@ -63,13 +52,4 @@ def _advice(part: str, names: Sequence[str]) -> str:
         named = [name for name in names if name.endswith(f":{part}")]
         if category or named:
             return f"write {named[0] if named else f'{part}:*'}"
-    near = difflib.get_close_matches(part, names, ALIKE, 0.6)
-    if near:
-        return f"nearest names: {', '.join(near)}"
-    return "lbtrace list --tracepoint '*' shows all"
-
-
-def describe(name: str, format: Format) -> Function:
-    """Return a tracepoint as a list shows it: without what is fetched of it."""
-    fields = tuple(Value(field.name, field.type) for field in format.fields)
-    return Function(name, format.number, 0, 0, (), fields, None, typed=True, binary=NO_BINARY)
+    return propose(part, names, "lbtrace list --tracepoint shows all")

@@ -18,7 +18,7 @@ from lbtrace.elf.image import Image
 from lbtrace.elf.symbol_table import Wanted
 from lbtrace.errors import BinaryError, UsageError, option
 from lbtrace.plan.known_names import SYSTEM
-from lbtrace.plan.processes import processes
+from lbtrace.plan.processes import mapped_paths
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.uretprobe_names import ALTERNATE, HAZARDS
 from lbtrace.system.lookups import remembering
@@ -59,8 +59,8 @@ def survey(images: Sequence[Image], selection: Selection) -> Iterator[str]:
         yield f"any program may load {library}"
     if selection.watched:
         yield selection.watched
-    running = processes(images, selection.mapped_files)
-    paths = dict.fromkeys(chain((i.path for i in images), *(each.paths for each in running)))
+    running = mapped_paths(images, selection.mapped_files)
+    paths = dict.fromkeys(chain((i.path for i in images), running))
     found = [(path, _names(path)) for path in paths]
     for why in (*HAZARDS, GO):
         if why == ALTERNATE and selection.altstack_checked:  # the session's program refuses there

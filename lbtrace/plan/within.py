@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import BinaryError, UsageError, option
-from lbtrace.model import Function, Plan
+from lbtrace.model import Plan
 from lbtrace.plan import patterns
 from lbtrace.plan.function_choice import select as select_functions
 from lbtrace.plan.made_stacks import find_maker
@@ -37,55 +35,36 @@ OTHER_LANES = (
 MARKERS = "markers belong to threads, functions of Go to goroutines: no marker is inside of these"
 
 
-class Within(Struct, frozen=True):
-    """The ``functions`` to trace of a binary; the addresses of the ``outer`` ones below which all
-    others are traced, and of those ``added`` that are traced for no other reason."""
-
-    functions: Sequence[Function] = ()
-    outer: frozenset[int] = frozenset()
-    added: frozenset[int] = frozenset()
-
-
-NOT_WITHIN = Within()
-
-
 def select(
-    binaries: Sequence[patterns.BinarySymbols],
+    binaries: Sequence[TracedBinary],
+    searched: Sequence[patterns.BinarySymbols],
     wanted: Sequence[str],
-    chosen: Sequence[Sequence[Function]],
     *,
     full_names: bool = False,
-) -> list[Within]:
-    """Return the functions of each binary that were ``chosen``, with those that any of the patterns
-    ``wanted`` names. Raises `UsageError`, `NoMatchError`."""
-    if not wanted:
-        return [Within(functions) for functions in chosen]
+) -> list[TracedBinary]:
+    """Return the ``binaries`` with those functions that any of the patterns ``wanted`` names beside
+    those that they have. Raises `UsageError`, `NoMatchError`."""
     found = []
-    selected = select_functions(binaries, wanted, asked="within", full_names=full_names)
-    for functions, outer in zip(chosen, selected, strict=True):
-        by_address = {f.address: f for f in (*outer, *functions)}
+    selected = select_functions(searched, wanted, asked="within", full_names=full_names)
+    for each, outer in zip(binaries, selected, strict=True):
+        by_address = {f.address: f for f in (*outer, *each.functions)}
         addresses = frozenset(f.address for f in outer)
-        added = addresses - {f.address for f in functions}
-        found.append(Within([by_address[at] for at in sorted(by_address)], addresses, added))
+        added = addresses - {f.address for f in each.functions}
+        functions = [by_address[at] for at in sorted(by_address)]
+        found.append(each._replace(functions=functions, outer=addresses, added=added))
     return found
 
 
-def mark(
-    plan: Plan,
-    parts: Sequence[TracedBinary],
-    tables: Sequence[Symbols],
-    found: Sequence[Within],
-    selection: Selection,
-) -> Plan:
+def mark(plan: Plan, parts: Sequence[TracedBinary], selection: Selection) -> Plan:
     """Return ``plan`` with its outer functions marked. Raises `UsageError` where the program's
     stacks cannot be distinguished, `BinaryError` where no outer function can be traced."""
     outer = {
         number
         for number, function in enumerate(plan.functions)
-        if function.address in found[function.binary].outer
+        if function.address in parts[function.binary].outer
     }
     ended = {p.function for p in plan.probes if p.role in CLOSING}
-    _check_traced(plan, found, {n for n in outer if n in ended}, selection)
+    _check_traced(plan, parts, {n for n in outer if n in ended}, selection)
     _check_goroutines(plan)
     if maker := find_maker([part.image for part in parts], selection):
         raise UsageError(
@@ -132,15 +111,15 @@ def warn_markers(plan: Plan) -> Plan:
 
 
 def _check_traced(
-    plan: Plan, found: Sequence[Within], traced: set[int], selection: Selection
+    plan: Plan, parts: Sequence[TracedBinary], traced: set[int], selection: Selection
 ) -> None:
     """That the ends of all outer functions are seen, or else nothing is known below them."""
     known = {(plan.functions[n].binary, plan.functions[n].address) for n in traced}
     missing = [
         function.name
-        for binary, within in enumerate(found)
-        for function in within.functions
-        if function.address in within.outer and (binary, function.address) not in known
+        for binary, part in enumerate(parts)
+        for function in part.functions
+        if function.address in part.outer and (binary, function.address) not in known
     ]
     if not missing:
         return

@@ -30,9 +30,7 @@ class Source(Struct, frozen=True):
     that takes a probe alone; the first that works here, where they are ``tried``. A probe that is
     ``at_return`` is hit when the function that is entered at its site returns: its opening probe
     has the same site and precedes it in the plan.
-    Probes that every process of the machine hits, whatever is traced, are ``everywhere``.
-    ``finder`` is the module that finds what ``--func NAME:PATTERN`` selects
-    (`lbtrace.plan.probe_sources.Finder`), where the source is selected so. Where it
+    Probes that every process of the machine hits, whatever is traced, are ``everywhere``. Where it
     ``raises_counter``, `lbtrace.model.Probe.place` is the offset in the file of a counter of the
     program that is raised while the probe is attached; empty where there is none. Where it is
     ``timed``, action ``stacks`` adds up durations, in ns, that its program knows.
@@ -45,7 +43,6 @@ class Source(Struct, frozen=True):
     at_return: bool = False
     everywhere: bool = False
     paired: str = ""
-    finder: str = ""
     raises_counter: bool = False
     tried: bool = False
     timed: bool = False

@@ -15,13 +15,15 @@ open and close a call, which the arguments named tell from others: see `Pair`.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-from lbtrace.errors import UsageError
+from lbtrace.errors import BinaryError, UsageError, option
+from lbtrace.system.file import File
 
 COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 DIRECTIVES = re.compile(r"^[ \t]*#[^\n]*", re.M)
@@ -47,8 +49,13 @@ WORDS = frozenset({"const", "unsigned", "signed", "int", "char", "long", "short"
 EXAMPLE = "provider NAME { probe NAME(char *query, int rows); };"
 """What a file of definitions looks like."""
 
+DEFINITIONS = f"name a file of provider definitions with {option('provider')}"
+
 LARGEST = 1 << 20
 """Bytes of a file of definitions."""
+
+CONTROLS = re.compile(rb"[\0-\x08\x0e-\x1f\x7f]")
+"""What no text holds, in whatever encoding its comments are."""
 
 
 class Argument(NamedTuple):
@@ -143,6 +150,28 @@ def read_definitions(text: str, path: str) -> Definitions:
     if not markers:
         raise _misread(path, text.strip())
     return Definitions(markers, tuple(pairs))
+
+
+def open_definitions(paths: Sequence[str]) -> Definitions:
+    """Return what files of provider definitions say; of several on a marker, the last one. Raises
+    `BinaryError`, `UsageError`."""
+    found = UNDEFINED
+    for path in paths:
+        file = _open_definition(path)
+        data = os.pread(file.descriptor, LARGEST, 0)
+        if CONTROLS.search(data):
+            kind = "a program or library" if data.startswith(b"\x7fELF") else "binary"
+            raise UsageError(f"{path}: is {kind}, not text", f"{DEFINITIONS}: {EXAMPLE}")
+        found = found.joined(read_definitions(data.decode("utf-8", "replace"), path))
+    return found
+
+
+def _open_definition(path: str) -> File:
+    try:
+        return File(path)
+    except BinaryError as error:
+        hint = error.hint if "permissions" in error.hint else DEFINITIONS
+        raise BinaryError(error.message, hint) from None
 
 
 def _shift_texts(

@@ -10,6 +10,7 @@ from lbtrace.elf import debugfile, symbols
 from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError, UsageError, option
+from lbtrace.naming import NAMING
 from lbtrace.plan.warnings import name_functions, some
 from lbtrace.session.found_libraries import Found, open_libraries
 from lbtrace.session.request import Request
@@ -59,8 +60,8 @@ def find(request: Request) -> Found:
     why = "left out because the code is chosen at run time (ifunc)"
     notes += name_functions(sorted(indirect), why)
     chosen = replace(request, patterns=(*request.patterns, *patterns))
-    more = request.patterns or request.sources or request.lines or request.places
-    kept = opened.images if more or request.markers else []
+    more = request.patterns or any(NAMING[name].place != "kernel" for name in request.named)
+    kept = opened.images if more else []
     return Found(chosen, [*kept, *images], [*opened.notes, *notes])
 
 

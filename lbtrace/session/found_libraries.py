@@ -20,8 +20,9 @@ from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import BinaryError, TargetError
 from lbtrace.files import cache
 from lbtrace.model import Target
-from lbtrace.plan import patterns, probe_sources
-from lbtrace.plan.function_choice import ALL, split_excluded
+from lbtrace.naming import NAMING
+from lbtrace.plan import patterns
+from lbtrace.plan.function_choice import ALL, split_excluded, split_named
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.warnings import some
 from lbtrace.session.request import Request
@@ -73,7 +74,7 @@ def find(request: Request) -> Found | None:
     Raises `LbtraceError`, as opening these files does.
     """
     target = request.target
-    functions, _ = probe_sources.split(split_excluded(request.patterns, ())[0])
+    functions, _ = split_named(split_excluded(request.patterns, ())[0])
     named = [each for each in (*functions, *request.within) if each != ALL]
     if not named:
         return None
@@ -88,7 +89,7 @@ def find(request: Request) -> Found | None:
     instead = {each: read for each in missing if (read := search.look_for(each))}
     if not instead:
         return None
-    has_more = request.sources or request.lines or request.places or request.markers
+    has_more = any(NAMING[name].place != "kernel" for name in request.named)
     kept = [
         image
         for image, table in zip(opened.images, tables, strict=True)

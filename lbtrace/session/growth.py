@@ -96,10 +96,11 @@ class Growth:
         for pid in sorted(due):
             for found in self._later.look(pid):
                 say(found.note)
-                if found.planned is not None:
-                    addition = as_addition(found.planned.plan, plan)
+                if found.traced is not None:
+                    file, planned = found.traced
+                    addition = as_addition(planned, plan)
                     plan = plan.grown(addition)
-                    self._attach(plan, addition, found.planned.file, say)
+                    self._attach(plan, addition, file, say)
                     # What was hit before has been read already, or comes with an earlier time.
                     yield attached_since(addition, time.monotonic_ns())
 

@@ -12,7 +12,7 @@ from lbtrace.capture.check import find_faults
 from lbtrace.elf.image import Image
 from lbtrace.errors import LbtraceError, TargetError
 from lbtrace.model import Plan
-from lbtrace.plan.waiting_markers import make_ready
+from lbtrace.plan.markers import make_ready
 from lbtrace.plan.warnings import some
 from lbtrace.session.planning import plan_mapped
 from lbtrace.session.request import Request
@@ -33,19 +33,12 @@ LONGEST = 200
 """Characters of an error that nobody foresaw: it may hold names of the file."""
 
 
-class Planned(Struct, frozen=True):
-    """A file that a process has mapped, and the plan for its markers."""
-
-    file: File
-    plan: Plan
-
-
 class Found(Struct, frozen=True):
-    """A file with wanted markers that a process has mapped: what to say of it, and what is
-    ``planned``, if anything is."""
+    """A file with wanted markers that a process has mapped: what to say of it, and the ``plan`` for
+    its markers, where they are traced."""
 
     note: str
-    planned: Planned | None = None
+    traced: tuple[File, Plan] | None = None
 
 
 class LaterFiles:
@@ -131,7 +124,7 @@ class LaterFiles:
         names = some(list(dict.fromkeys(function.name for function in plan.functions)))
         last = "" if self._room > 1 else f"; it is the last one: {MOST:,} are traced at most"
         note = f"{loaded}: {names}: traced from now on{last}"
-        return Found(note, Planned(image.file, plan))
+        return Found(note, (image.file, plan))
 
 
 def describe(error: Exception) -> str:

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from lbtrace.elf.image import Image
 from lbtrace.elf.stap_notes import read_markers
-from lbtrace.errors import BinaryError, LbtraceError, UsageError, option
+from lbtrace.errors import LbtraceError
 from lbtrace.model import Target
+from lbtrace.plan.merge import distinct
 from lbtrace.plan.patterns import matching
-from lbtrace.providers import EXAMPLE, LARGEST, UNDEFINED, Definitions, read_definitions
-from lbtrace.system.file import File
 from lbtrace.targets.images import OpenedImages, find_mapped_files
-
-CONTROLS = re.compile(rb"[\0-\x08\x0e-\x1f\x7f]")
-"""What no text holds, in whatever encoding its comments are."""
-
-DEFINITIONS = f"name a file of provider definitions with {option('provider')}"
 
 
 def open_marked(target: Target, opened: Iterable[Image]) -> OpenedImages:
@@ -57,33 +49,7 @@ def having(
 def loaded_markers(pid: int) -> list[Image]:
     """Return the files with markers that a process has mapped, its program among them. Raises
     `TargetError`."""
-    found: dict[tuple[int, int], Image] = {}
-    for image, _ in _mapped(pid):
-        if read_markers(image):
-            found.setdefault(image.file.identity, image)
-    return list(found.values())
-
-
-def open_definitions(paths: Sequence[str]) -> Definitions:
-    """Return what files of provider definitions say; of several on a marker, the last one. Raises
-    `BinaryError`, `UsageError`."""
-    found = UNDEFINED
-    for path in paths:
-        file = _open_definition(path)
-        data = os.pread(file.descriptor, LARGEST, 0)
-        if CONTROLS.search(data):
-            kind = "a program or library" if data.startswith(b"\x7fELF") else "binary"
-            raise UsageError(f"{path}: is {kind}, not text", f"{DEFINITIONS}: {EXAMPLE}")
-        found = found.joined(read_definitions(data.decode("utf-8", "replace"), path))
-    return found
-
-
-def _open_definition(path: str) -> File:
-    try:
-        return File(path)
-    except BinaryError as error:
-        hint = error.hint if "permissions" in error.hint else DEFINITIONS
-        raise BinaryError(error.message, hint) from None
+    return distinct(image for image, _ in _mapped(pid) if read_markers(image))
 
 
 def _loaded(target: Target) -> Iterator[tuple[Image, list[str]]]:

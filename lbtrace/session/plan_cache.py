@@ -16,7 +16,7 @@ import os
 import sys
 import zlib
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -32,9 +32,6 @@ from lbtrace.system.lookups import Lookups, of_status, state_of
 from lbtrace.system.procfs import read_lines, read_text
 from lbtrace.targets.patched_code import find_patched
 from lbtrace.targets.reach import Reach
-
-if TYPE_CHECKING:
-    from lbtrace.session.planning import Planned
 
 LARGEST = 64 << 20
 """Bytes of a plan that is kept."""
@@ -114,9 +111,8 @@ class Place:
         rest = (entry.reach, entry.notes, later, running.exchanging)
         return Prepared(plan, target, files, *rest)
 
-    def store(self, planned: Planned, lookups: Lookups) -> None:
+    def store(self, prepared: Prepared, lookups: Lookups) -> None:
         """Keep a plan that was made while ``lookups`` were recorded, if that is possible."""
-        prepared = planned.prepared
         if not lookups.certain or any(f.path not in lookups.states for f in prepared.files):
             return
         states = (
@@ -129,7 +125,7 @@ class Place:
                 self._key,
                 tuple(states),
                 paths,
-                _rows(planned.patched),
+                _rows(prepared.patched),
                 sum_code(prepared.plan, prepared.files),
                 prepared.reach,
                 prepared.notes,

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace.elf.image import Image
@@ -15,11 +14,11 @@ from lbtrace.errors import BinaryError, LbtraceError, NoMatchError, UsageError, 
 from lbtrace.model import Plan, Target
 from lbtrace.model.choices import Choices
 from lbtrace.plan import Selection, make_plan
+from lbtrace.plan.merge import distinct
 from lbtrace.plan.value_selection import parse
 from lbtrace.probes import PROBES
 from lbtrace.session.request import Prepared, Request
 from lbtrace.system.cgroups import find_id
-from lbtrace.system.collecting import uncollected
 from lbtrace.system.file import File
 from lbtrace.system.process import check_pid
 from lbtrace.targets import seccomp, watchers
@@ -30,7 +29,6 @@ from lbtrace.targets.patched_code import find_breakpoints, find_patched
 from lbtrace.targets.reach import Reach, find_reach
 
 if TYPE_CHECKING:
-    from lbtrace.providers import Definitions
     from lbtrace.session.found_libraries import Found
 
 
@@ -38,19 +36,10 @@ QUOTED = "'*'"
 """All, as a shell passes it on."""
 
 
-class Planned(Struct, frozen=True):
-    """A plan with what it rests on that may change while its files stay as they are: the code that
-    is ``patched`` in memory (`lbtrace.targets.patched_code.find_patched`)."""
-
-    prepared: Prepared
-    patched: Mapping[tuple[int, int], tuple[int, ...]]
-
-
-def plan(request: Request) -> Planned:
+def plan(request: Request) -> Prepared:
     """Plan what is asked for. Raises `LbtraceError`: of the target, the files, the patterns and
     the expressions."""
-    if request.blocking:
-        request.check_blocking()
+    request.check()
     if request.libcalls:
         from lbtrace.session import called_functions  # imported here because few ask for them
 
@@ -62,8 +51,7 @@ def plan(request: Request) -> Planned:
         if instead := called_functions.find_instead(request):
             return _plan(instead.request, instead)
     try:
-        with uncollected():
-            return _plan(request)
+        return _plan(request)
     except (BinaryError, NoMatchError) as error:
         if (request.target.command or request.target.pid) and request.names_code:
             from lbtrace.session import found_libraries  # imported here: most have what is named
@@ -82,27 +70,18 @@ def plan(request: Request) -> Planned:
         raise
 
 
-def _plan(request: Request, found: Found | None = None) -> Planned:
+def _plan(request: Request, found: Found | None = None) -> Prepared:
     """The plan; of what was ``found`` in other files than those of the request, if so."""
     target = request.target
-    if request.unsafe and request.returns != "uretprobe":
-        raise UsageError(
-            f"{option('unsafe')} is about uretprobes",
-            f"add {option('returns', 'uretprobe')}, or leave it out",
-        )
-    opened = _Traced(found.images, found.notes) if found else _open(request)
+    opened = OpenedImages(found.images, found.notes) if found else _open(request)
     around = find_mapped_files(target)
-    if request.syscalls or (request.binaries and around is not None and not around.paths):
+    in_files = request.binaries and around is not None and not around.paths
+    if in_files or "syscall" in request.named:
         opened.notes += warn_32_bit(target)
     able = find_abilities(target, around)
     grows = request.seeks_files and able.forks
     traced = _add_marked(request, opened, grows) if request.seeks_files else opened
-    images = (*traced.images, *traced.marked)
-    # Of several names of a file the first, as in the plan.
-    firsts: dict[tuple[int, int], File] = {}
-    for image in images:
-        firsts.setdefault(image.file.identity, image.file)
-    files = tuple(firsts.values())
+    files = tuple(image.file for image in distinct((*traced.images, *traced.marked)))
     reach = find_reach(target, request.mode, able)
     hooks = request.returns == "uretprobe"
     watcher = watchers.find_watcher(target, around) if hooks else ""
@@ -116,31 +95,22 @@ def _plan(request: Request, found: Found | None = None) -> Planned:
         other_processes=reach.other_processes,
         altstack_checked=reach.guarded,
         any_program=reach.any_program,
+        marked=traced.marked,
+        growth="later" if grows else "",
         loads_later=bool(target.pid or target.command) and able.forks and not request.binaries,
     )
-    if grows:
-        from lbtrace.plan.waiting_markers import plan_waiting  # imported here, as above
-
-        made = plan_waiting(traced.images, selection, traced.marked)
-    else:
-        made = make_plan(traced.images, selection, traced.marked)
+    made = make_plan(traced.images, selection)
     if asked := selection.request:
         made = replace(made, by=asked.grouped, columns=asked.columns)
     # Those of libraries that nobody asked for: `lbtrace.plan.made_stacks`.
     files += tuple(Image.open(binary.path).file for binary in made.binaries[len(files) :])
     _check_reach(made, target)
     later = request if made.may_grow else None
-    rest = (reach, tuple(traced.notes), later, running.exchanging)
-    return Planned(Prepared(made, target, files, *rest), running.patched)
+    rest = (reach, tuple(traced.notes), later, running.exchanging, running.patched)
+    return Prepared(made, target, files, *rest)
 
 
-class _Traced(OpenedImages):
-    """The images to trace, and those that are ``marked``, of which only markers are traced."""
-
-    marked: Sequence[Image] = ()
-
-
-def _open(request: Request) -> _Traced:
+def _open(request: Request) -> OpenedImages:
     """The files to trace, besides those with markers that are to be found."""
     target, names = request.target, request.binaries
     if target.cgroup:
@@ -150,15 +120,14 @@ def _open(request: Request) -> _Traced:
             check_pid(target.pid)
         elif target.command:
             find_command(*target.command)
-        return _Traced([], [])
+        return OpenedImages([], [])
     if target.command and request.seeks_files and not request.names_code:
         # A script has no markers, but what runs it may load files that have.
         names = (interpreter(find_command(*target.command)),)
-    opened = open_images(target, names)
-    return _Traced(opened.images, opened.notes)
+    return open_images(target, names)
 
 
-def _add_marked(request: Request, opened: _Traced, grows: bool) -> _Traced:
+def _add_marked(request: Request, opened: OpenedImages, grows: bool) -> OpenedImages:
     """``opened`` with the files that have wanted markers, and with those by which an error says
     what there is instead: all with markers, or where a trace that ``grows`` waits for those of
     other providers, those of the same one."""
@@ -167,27 +136,29 @@ def _add_marked(request: Request, opened: _Traced, grows: bool) -> _Traced:
     found = marked_files.open_marked(request.target, opened.images)
     notes = [*opened.notes, *found.notes]
     images = [*opened.images, *found.images]
-    chosen = marked_files.having(images, request.markers, other_providers=not grows)
+    chosen = marked_files.having(images, request.named["usdt"], other_providers=not grows)
     if request.names_code:
-        return _Traced(opened.images, notes, [each for each in chosen if each in found.images])
-    return _Traced(chosen or images, notes)
+        return OpenedImages(opened.images, notes, [each for each in chosen if each in found.images])
+    return OpenedImages(chosen or images, notes)
 
 
 def plan_mapped(request: Request, image: Image, pid: int, reach: Reach) -> Plan | None:
     """Plan the markers of a file that process ``pid`` has mapped while a trace runs whose probes
     ``reach`` that process; None where none is asked for. Raises `LbtraceError`."""
-    from lbtrace.plan.waiting_markers import named_markers, only_markers  # imported here, as above
+    from lbtrace.plan.markers import is_named  # imported here, as above
 
-    names = named_markers(image, request.markers)
-    if not names:
+    wanted = request.named["usdt"]
+    if not is_named(image, wanted):
         return None
-
     patched = find_patched((image.file,), Target(pid=pid), reach).patched
     selection = replace(
         _select(request, patched),
+        **{"patterns": (), "named": {"usdt": wanted}, "within": (), "growth": "addition"},
+        locals=False,
+        off_cpu=0,
         breakpoints=_breakpoints((image.file,), pid),
     )
-    return make_plan(image, only_markers(selection, names))
+    return make_plan(image, selection)
 
 
 def _select(request: Request, patched: Mapping[tuple[int, int], tuple[int, ...]]) -> Selection:
@@ -203,7 +174,6 @@ def _select(request: Request, patched: Mapping[tuple[int, int], tuple[int, ...]]
             by=request.by,
             columns=request.columns,
         ),
-        definitions=_definitions(request),
     )
 
 
@@ -227,12 +197,3 @@ def _check_reach(plan: Plan, target: Target) -> None:
             f"name what to trace: {option('pid')}, a command, {option('cgroup')}, or"
             f" {option('all')}",
         )
-
-
-def _definitions(request: Request) -> Definitions | None:
-    """What the user's own files say of markers."""
-    if not request.providers:
-        return None
-    from lbtrace.session.marked_files import open_definitions  # imported here: few have some
-
-    return open_definitions(request.providers)

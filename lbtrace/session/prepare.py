@@ -22,10 +22,10 @@ def prepare(request: Request, *, cache: bool = True) -> Prepared:
     from lbtrace.session.planning import plan  # imported here: plans that are kept do without
 
     with recording() as lookups:
-        planned = plan(request)
+        prepared = plan(request)
     if place is not None:
-        place.store(planned, lookups)
-    return _mark_unreliable(planned.prepared)
+        place.store(prepared, lookups)
+    return _mark_unreliable(prepared)
 
 
 def _mark_unreliable(prepared: Prepared) -> Prepared:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -9,6 +10,7 @@ from msgspec import Struct
 from lbtrace.errors import UsageError, option
 from lbtrace.model import Plan, Target
 from lbtrace.model.choices import Choices
+from lbtrace.naming import NAMING
 from lbtrace.system.file import File
 from lbtrace.targets.reach import Reach
 
@@ -27,32 +29,48 @@ class Request(Choices, frozen=True, kw_only=True):
     @property
     def names_code(self) -> bool:
         """Whether more than markers is asked for."""
-        named = self.patterns or self.sources or self.lines or self.places or self.within
-        return bool(named) or self.takes_own
+        named = any(NAMING[name].place == "code" for name in self.named)
+        return bool(named or self.patterns or self.within or self.takes_own)
 
     @property
     def needs_files(self) -> bool:
         """Whether there is nothing to trace without a file: what is in the kernel is in none."""
-        in_kernel = self.syscalls or self.tracepoints or self.kernel or self.blocking
-        return bool(self.names_code or self.markers or self.binaries or not in_kernel)
+        in_files = any(NAMING[name].place != "kernel" for name in self.named)
+        return bool(in_files or self.names_code or self.binaries or self.libcalls)
 
     @property
     def seeks_files(self) -> bool:
         """Whether the files with the wanted markers are to be found, as none is named."""
-        return bool(self.markers) and not self.binaries
+        return "usdt" in self.named and not self.binaries
 
-    def check_blocking(self) -> None:
-        """Raise `UsageError` where it is asked on which stacks threads are blocked, and about
-        calls, or of no process."""
+    def check(self) -> None:
+        """Raise `UsageError` where something is asked about what is not asked for."""
+        functions = f"name them with {option('func')} or {option('source')}"
+        markers = f"name them with {option('usdt')}"
+        returns = f"add {option('returns', 'uretprobe')}, or leave it out"
+        named = self.patterns or "source" in self.named
+        chosen = self.patterns or self.libcalls or any(NAMING[n].functions for n in self.named)
+        for name, wrong, what, hint in (
+            ("inlined", self.inlined and not named, "functions", functions),
+            ("exclude", self.exclude and self.named and not chosen, "functions", functions),
+            ("provider", self.providers and "usdt" not in self.named, "markers", markers),
+            ("unsafe", self.unsafe and self.returns != "uretprobe", "uretprobes", returns),
+        ):
+            if wrong:
+                raise UsageError(f"{option(name)} is about {what}", hint)
+        if self.blocking:
+            self._check_blocking()
+
+    def _check_blocking(self) -> None:
+        """That nothing is asked about calls, and something of a process, where it is asked on which
+        stacks threads are blocked."""
         if not (self.target.pid or self.target.command):
             raise UsageError(
                 f"{option('off_cpu')} is about processes, and none is named",
                 f"give {option('pid')}, or a command",
             )
         about_calls = {
-            **{"func": self.patterns, "source": self.sources, "libcalls": self.libcalls},
-            **{"usdt": self.markers, "syscall": self.syscalls, "tracepoint": self.tracepoints},
-            **{"kernel": self.kernel, "line": self.lines, "at": self.places},
+            **{"func": self.patterns, "libcalls": self.libcalls, **self.named},
             **{"within": self.within, "exclude": self.exclude, "where": self.where},
             **{"errors": self.errors, "arg": self.arg},
         }
@@ -89,3 +107,5 @@ class Prepared(Struct, frozen=True):
     later: Request | None = None
     exchanging: str = ""
     """A file that exchanges what is on stacks in a process that runs now."""
+    patched: Mapping[tuple[int, int], tuple[int, ...]] = {}
+    """The code that is changed in memory (`lbtrace.targets.patched_code.find_patched`)."""

@@ -18,10 +18,12 @@ from lbtrace.targets.command import find_command
 
 
 class OpenedImages(Struct):
-    """The images to trace, and what the user should know of them."""
+    """The images to trace, what the user should know of them, and those that are ``marked``, of
+    which only markers are traced."""
 
     images: list[Image]
     notes: list[str]
+    marked: Sequence[Image] = ()
 
 
 def open_images(target: Target, names: Sequence[str]) -> OpenedImages:

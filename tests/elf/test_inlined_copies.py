@@ -67,6 +67,6 @@ def test_a_copy_belongs_to_the_file_that_defines_it(tmp_path: Path, kind: str) -
     subprocess.run(words, cwd=tmp_path, check=True)
     made = str(tmp_path / "program")
     for file, names in DEFINED.items():
-        plan = make_plan(made, Selection((), sources=(file,), inlined=True))
+        plan = make_plan(made, Selection((), named={"source": (file,)}, inlined=True))
         points = {plan.functions[p.function].name for p in plan.probes if p.role == "point"}
         assert points == names, file

@@ -99,7 +99,7 @@ def test_patterns(tmp_path: Path) -> None:
         assert defined(binary, pattern) == second, pattern
     assert defined(binary, str(tmp_path / "other/second.c")) == second
     assert defined(binary, "second.c@program") == second
-    plan = make_plan(binary, Selection(("main",), sources=("inner/*.h", "second.c")))
+    plan = make_plan(binary, Selection(("main",), named={"source": ("inner/*.h", "second.c")}))
     names = sorted(function.name for function in plan.functions)
     assert names == ["main", "same", "second", "squared", "squared"]
 

@@ -119,7 +119,7 @@ def test_all_lines_have_points(tmp_path: Path, compiler: str, level: str, kind: 
     table = ["objdump", "--dwarf=decodedline", made]
     done = subprocess.run(table, check=True, capture_output=True, text=True)
     lines = {f"switches.c:{number}" for number in LINE.findall(done.stdout)}
-    plan = make_plan(made, Selection((), lines=("switches.c:*",)))
+    plan = make_plan(made, Selection((), named={"line": ("switches.c:*",)}))
     assert len(lines) > 30
     assert {function.name for function in plan.functions} == lines, plan.notes
     assert {probe.site.address for probe in plan.probes} <= {at for at, _ in sweep(made)}

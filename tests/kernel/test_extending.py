@@ -25,7 +25,7 @@ TABLES = {
     "a row of COMMANDS": ("commands/__init__.py", '}\n"""The commands, in the order'),
     "a row of CONVENTIONS": ("abi/__init__.py", '    Convention("aapcs64",'),
     "a row of MACHINES": ("machine/__init__.py", ')\n"""The processors'),
-    "a row of FILES": ("probes/__init__.py", ")  # fmt: skip\n"),
+    "a row of NAMING": ("naming.py", '}\n"""The options, by name'),
 }
 """Where the rows belong, and what follows them."""
 
@@ -70,7 +70,7 @@ def _extend(into: Path) -> None:
     (into / "build/out").mkdir()
     (into / "build/out/src").symlink_to(ROOT / "build/out/src")
     blocks = BLOCK.findall((ROOT / "docs/extending.md").read_text())
-    assert len(blocks) == 16
+    assert len(blocks) == 15
     for name, text in blocks:
         if name not in TABLES:
             (into / name).parent.mkdir(exist_ok=True)
@@ -223,7 +223,7 @@ def test_the_source(
     """The program says how many arguments it has; the loader begins first."""
     text = '#include <stdio.h>\nint main(int n, char **words) { printf("argc %d\\n", n); }'
     program = compiled("started", ["gcc", "-O2"], text)
-    words = ["--func", "start:started", "--func", "main", "--mode", mode, "--format", "jsonl"]
+    words = ["--start", "started", "--func", "main", "--mode", mode, "--format", "jsonl"]
     lines = lbtrace_of(extended, "attach", *words, "--", program, "a", "b").splitlines()
     records = [json.loads(line) for line in lines if line.startswith("{")]
     calls = [call for call in records if call["type"] == "call"]
@@ -231,7 +231,7 @@ def test_the_source(
     (started,) = (call for call in calls if call["name"] == "started")
     assert started["args"] == [{"name": "argc", "value": 3}]
     assert "main" in [call["name"] for call in calls]
-    asked = ["--func", "start:*", "--where", "argc > 3", "--arg", "argc + 1"]
+    asked = ["--start", "*", "--where", "argc > 3", "--arg", "argc + 1"]
     for given, shown in (["a"], []), (["a", "b", "c"], [5]):
         command = [*asked, "--format", "jsonl", "--", program, *given]
         lines = lbtrace_of(extended, "attach", *command).splitlines()
@@ -243,7 +243,7 @@ def test_the_source(
 def test_what_the_source_does_not_have(extended: Path, programs: Path) -> None:
     words = [sys.executable, "-m", "lbtrace", "attach", "--func", "start:x", "--", programs / "fib"]
     done = subprocess.run(words, cwd=extended, capture_output=True, text=True, check=False)
-    assert "start:x: matches no probe of" in done.stderr
+    assert "--start x: is nowhere in" in done.stderr
     assert done.returncode == 2
 
 

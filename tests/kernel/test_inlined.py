@@ -250,7 +250,7 @@ def test_errors(build) -> None:
     def plan(**wanted: object) -> None:
         lbtrace.trace(command=[program], binary=program, inlined=True, **wanted)
 
-    with pytest.raises(UsageError, match="inlined is about functions"):
+    with pytest.raises(UsageError, match="inlined= is about functions"):
         plan(lines="inlined.c:*")
     with pytest.raises(UsageError, match="sees no return"):
         plan(functions="clamp", where="retval > 2")

@@ -13,6 +13,7 @@ from lbtrace.values.datum import Form
 ROOT = Path(__file__).resolve().parents[2] / "lbtrace"
 
 LAYERS = (
+    {"naming"},
     {"errors", "text"},
     {"validation"},
     {"system", "values"},

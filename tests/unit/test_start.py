@@ -35,7 +35,7 @@ NOT_NEEDED = (
 
 PARSING = {
     *("lbtrace", "lbtrace.commands", "lbtrace.commands.options", "lbtrace.commands.streams"),
-    *("lbtrace.errors", "lbtrace.text", "lbtrace.validation"),
+    *("lbtrace.errors", "lbtrace.naming", "lbtrace.text", "lbtrace.validation"),
     *("lbtrace.system", "lbtrace.system.limits"),
 }
 """What reads a command line, whatever the command."""
@@ -125,8 +125,8 @@ KEPT = {
     *("lbtrace.model", "lbtrace.model.events", "lbtrace.model.fetching", "lbtrace.model.jumps"),
     *("lbtrace.model.choices", "lbtrace.model.clock"),
     *("lbtrace.model.plan", "lbtrace.model.wire", "lbtrace.model.wire_limits", "lbtrace.probes"),
-    *("lbtrace.probes.marker", "lbtrace.probes.roles", "lbtrace.probes.source"),
-    *("lbtrace.probes.uprobe", "lbtrace.session", "lbtrace.session.plan_cache"),
+    *("lbtrace.probes.roles", "lbtrace.probes.source", "lbtrace.probes.sources"),
+    *("lbtrace.session", "lbtrace.session.plan_cache"),
     "lbtrace.session.planned_code",
     *("lbtrace.session.prepare", "lbtrace.session.request", "lbtrace.system.file"),
     *("lbtrace.system.lookups", "lbtrace.system.procfs", "lbtrace.system.user"),

@@ -9,7 +9,8 @@ import pytest
 
 from lbtrace.errors import UsageError
 from lbtrace.model import Aggregate, Aggregates, Binary, Function, Plan, Probe, Site
-from lbtrace.plan import Selection, probe_sources
+from lbtrace.plan import Selection, make_plan
+from lbtrace.plan.function_choice import split_named
 from lbtrace.tables import Count, Table, aggregated, merge_aggregated, table_of
 from lbtrace.tables.keys import OfKey, in_order
 from lbtrace.tables.table import add_words, to_signed
@@ -63,7 +64,7 @@ def test_what_later_versions_aggregate_is_passed_over() -> None:
 def test_patterns_of_sources() -> None:
     """A name is not taken for a source that cannot be selected so."""
     names = ("uprobe:f", "std::sort", "a:b", "nothing:x", ":", "uprobe:")
-    assert probe_sources.split(names) == (names, {})
+    assert split_named(names) == (names, {})
 
 
 def test_what_a_source_does_not_have_is_refused() -> None:
@@ -71,7 +72,7 @@ def test_what_a_source_does_not_have_is_refused() -> None:
 
     selection = Selection(("syscall:getppid",), request=parse((), "n > 3"))
     with pytest.raises(UsageError, match="n is not known"):
-        probe_sources.add(Plan((), (), ()), [], {"syscall": ["getppid"]}, selection)
+        make_plan([], selection)
 
 
 def test_only_the_rows_that_are_looked_at_are_made() -> None:

@@ -392,7 +392,7 @@ def test_what_is_followed_is_a_process():
 
 
 def test_providers_are_about_markers():
-    with pytest.raises(UsageError, match="providers is about markers"):
+    with pytest.raises(UsageError, match="providers= is about markers"):
         lbtrace.trace(command=["/bin/true"], functions="main", providers="x.d")
 
 

@@ -11,7 +11,7 @@ from lbtrace.bpf.attach import Attachment, Place
 from lbtrace.bpf.gate import check_pointer
 from lbtrace.bpf.objects import Loading, TraceObject
 from lbtrace.model.wire_limits import SYSCALLS
-from lbtrace.probes.syscall import UNREAD
+from lbtrace.probes.sources import UNREAD
 
 LOADING = Loading()
 SINGLE = False
