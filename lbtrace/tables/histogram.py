@@ -86,19 +86,25 @@ def bounds(bucket: int) -> tuple[int, int]:
 
 def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> Sequence[Histogram]:
     """Return a row for each function and process, the largest total first."""
+    durations = any(probe.aggregates == SLOT_DURATION for probe in plan.probes)
+    times_inner = durations and not plan.by
+    part = _part_of_durations if times_inner else _part
+
+    def total(key: OfKey) -> int:
+        return sum([part(row)[1] for row in key.rows])
 
     def row(key: OfKey) -> Histogram:
         counts: dict[int, int] = {}
         sums: dict[int, int] = {}
         for row in key.rows:
-            bucket, total = _part(row)
+            bucket, added = part(row)
             counts[bucket] = counts.get(bucket, 0) + row.count
-            sums[bucket] = sums.get(bucket, 0) + total
-        inner = [row.words[1] for row in key.rows if len(row.words) > 1]
+            sums[bucket] = sums.get(bucket, 0) + added
+        inner = [row.words[1] for row in key.rows if times_inner and len(row.words) > 1]
         unread = counts.pop(NO_BUCKET, 0)
         totals = {bucket: sums[bucket] for bucket in sorted(counts)}
         slots = {plan.probes[row.probe].aggregates for row in key.rows}
-        ranked = {name: _ranked(counts, totals, part) for name, part in PARTS.items()}
+        ranked = {name: _ranked(counts, totals, share) for name, share in PARTS.items()}
         return Histogram(
             name=key.name,
             binary=key.binary,
@@ -113,15 +119,23 @@ def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> Sequence[Histogra
             **ranked,
         )
 
-    return in_order(by_key(plan, aggregated), _total, row)
-
-
-def _total(key: OfKey) -> int:
-    return sum([_part(row)[1] for row in key.rows])
+    return in_order(by_key(plan, aggregated), total, row)
 
 
 def _part(row: Aggregate) -> tuple[int, int]:
-    """The bucket, and the sum of its values, of which the kernel has 64 bits."""
+    """The bucket, and the sum of its values: the kernel has 64 bits of it, and the sum of their
+    high halves."""
+    if len(row.words) < 2:  # before that was kept
+        return _part_of_durations(row)
+    bucket = _BUCKET.unpack_from(row.key)[0] if len(row.key) >= 4 else 0
+    if bucket == NO_BUCKET:
+        return bucket, 0
+    low, high = row.words[:2]
+    return bucket, (to_signed(high) << 32) + (low - (high << 32) & WORD)
+
+
+def _part_of_durations(row: Aggregate) -> tuple[int, int]:
+    """The same by 64 bits of the sum, where no bucket is so wide that the rest is not known."""
     bucket = _BUCKET.unpack_from(row.key)[0] if len(row.key) >= 4 else 0
     if bucket == NO_BUCKET:
         return bucket, 0
