@@ -17,6 +17,9 @@ from lbtrace.errors import UsageError
 TRACING = ("attach", "count", "latency", "report", "stacks")
 """The commands that trace."""
 
+OF_CAPTURES = ("report", "stacks", "export")
+"""The commands that show what a capture holds."""
+
 NAMING = frozenset(
     {"--func", "--source", "--line", "--at", "--usdt", "--syscall", "--tracepoint", "--kernel"}
 )
@@ -47,6 +50,9 @@ def advise(words: Sequence[str], meant: str, takes: Takes) -> str:
     word = left[0] if left else "-"
     if word.startswith("-"):
         return ""
+    if words[0] in TRACING and word.endswith(".lbt"):
+        shown = " or ".join(f"lbtrace {each} {shlex.quote(word)}" for each in OF_CAPTURES)
+        return f"a capture has been traced; write: {shown}"
     if last is not None and (advice := _on_value(words[0], options, left, last, (meant, takes))):
         return advice
     given = _named(options)

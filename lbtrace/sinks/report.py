@@ -125,8 +125,10 @@ class Report(Sink):
 
     def write(self, rows: list[Row], summary: Summary) -> None:
         """Write the rows that are shown, and what they lack."""
-        gaps = describe_gaps(self.rows(), self._profile.unkept, summary)
-        by = self._settings.by
+        every, by = self.rows(), self._settings.by
+        gaps = describe_gaps(every, self._profile.unkept, summary)
+        if left := len(self._seen(every)) - len(rows):
+            gaps.insert(0, f"and {left:,} more")
         self._stream.write(write_table(rows, by) + "".join(f"{gap}\n" for gap in gaps))
 
     def _shown(self) -> list[Row]:

@@ -488,8 +488,8 @@ int main(void) {
 	}
 	/* 32 bits at a time, as printf has no 128 */
 	printf("%llu %llu %lld %llu %llu %llu\n", (long long)(us >> 32), (long long)(uint32_t)us,
-	       (long long)(is >> 32), (long long)(uint32_t)is, (long long)(results >> 32),
-	       (long long)(uint32_t)results);
+		(long long)(is >> 32), (long long)(uint32_t)is, (long long)(results >> 32),
+		(long long)(uint32_t)results);
 }
 """
 """It prints the sums of large arguments and results, as two numbers each: 32 bits, and the rest."""

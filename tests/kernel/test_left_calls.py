@@ -1,5 +1,5 @@
-"""Calls that exceptions or ``longjmp`` leave, or that never end, are counted where answers are about
-results and durations: as many as the program says there were."""
+"""Calls that exceptions or ``longjmp`` leave, or that never end, are counted where answers are
+about results and durations: as many as the program says there were."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def leaving(compiled: Callable[[str, list[str], str], Path]) -> Path:
     return compiled("leaving.cc", ["g++", "-O1", "-g", "-pthread"], LEFT)
 
 
-@pytest.mark.parametrize("calls, threads", [(1, 1), (2, 1), (5, 50)])
+@pytest.mark.parametrize(("calls", "threads"), [(1, 1), (2, 1), (5, 50)])
 @pytest.mark.parametrize(
     "words",
     [
@@ -130,7 +130,7 @@ def test_calls_that_conditions_leave_out_are_not_among_them(leaving: Path, lbtra
 
 
 def test_errors_shows_each_of_them_once(leaving: Path, lbtrace: Run) -> None:
-    """Of these no landing tells: ``longjmp`` has none, but the next call shows that one was left."""
+    """Also those of which no landing tells, as ``longjmp`` has none."""
     done = lbtrace("attach", *ALL, "--errors", "--format", "jsonl", "--", leaving, 5, 3)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line[0] == "{"]
     shown = sum(line["type"] == "call" for line in lines)
