@@ -8,6 +8,7 @@ percentile is the mean of the bucket that holds it: less than `ERROR` from the v
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from math import ceil
 from struct import Struct as Layout
 from typing import Any
@@ -29,6 +30,8 @@ PARTS = {"min": 0, "median": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999, "max":
 BAR = 40
 """Characters of the longest bar."""
 
+GAP = 3
+"""Empty bars in a row that are drawn."""
 
 _BUCKET = Layout("<i")
 
@@ -188,15 +191,20 @@ def _number(number: int, unit: str) -> str:
 
 
 def _picture(row: Histogram) -> Iterator[str]:
-    """A line for each power of two, if there are several."""
+    """A line for each power of two, if there are several; one for many in a row that are empty."""
     bars = row.bars if len(row.bars) > 1 else ()
     most = max((bar.count for bar in bars), default=0)
     ranges = [f"{_number(b.low, row.unit)} … {_number(b.high, row.unit)}" for b in bars]
     width = max(map(len, ranges), default=0)
     numbers = max((len(str(bar.count)) for bar in bars), default=0)
-    for bar, text in zip(bars, ranges, strict=True):
-        length = ceil(bar.count * BAR / most)
-        yield f"    {text:>{width}}  {bar.count:>{numbers}}  {'█' * length}".rstrip()
+    for used, run in groupby(zip(bars, ranges, strict=True), key=lambda each: each[0].count > 0):
+        shown = [*run]
+        if not used and len(shown) > GAP:
+            yield f"    {'⋮':>{width}}"
+            continue
+        for bar, text in shown:
+            length = ceil(bar.count * BAR / most)
+            yield f"    {text:>{width}}  {bar.count:>{numbers}}  {'█' * length}".rstrip()
 
 
 def _notes(rows: Sequence[Histogram]) -> Iterator[str]:
@@ -213,6 +221,7 @@ TABLE = Table(
     cells=_cells,
     ranks=_ranks,
     order="TOTAL",
+    spare=("P99.9", "MIN", "P90", "SELF", "MEDIAN", "MAX", "P99", "TOTAL"),
     drawn=lambda row: [f"    not read: {row.unread}"] if row.unread else [],
     picture=lambda row: [*_picture(row)],
     notes=lambda rows: [*_notes(rows)],
