@@ -137,3 +137,15 @@ def test_errors_shows_each_of_them_once(leaving: Path, lbtrace: Run) -> None:
     (summary,) = (line for line in lines if line["type"] == "summary")
     left = int(next(line for line in done.stdout.splitlines() if line[0] != "{").split()[0])
     assert shown + summary["lost"]["uncompared_open"] == left
+
+
+def test_reports_have_their_times_until_they_were_left(leaving: Path, lbtrace: Run) -> None:
+    done = lbtrace("report", *ALL, "--format", "json", "--", leaving, 5, 8)
+    truth, shown = done.stdout.split("\n", 1)
+    rows = json.loads(shown)["rows"]
+    assert sum(row["calls"] for row in rows) == sum(map(int, truth.split()))
+    assert {row["name"]: row["unended"] for row in rows if row["unended"]} == {"ends": 1}
+    for row in rows:
+        assert row["total"] >= row["timed"] * (row["min"] or 0)
+    done = lbtrace("report", *ALL, "--top", "3", "--", leaving, 5, 8)
+    assert "\nand 1 more\n1 call without an end: in CALLS, not in the times\n" in done.stdout

@@ -72,7 +72,8 @@ def test_the_function_that_is_called_is_counted(
         [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ
     )
     monkeypatch.delenv("LD_PRELOAD", raising=False)
-    assert running.stdin is not None and running.stdout is not None
+    assert running.stdin is not None
+    assert running.stdout is not None
     called = running.stdout.readline().strip()
     assert called == f"lib{preloaded or order[0]}"
     assert running.stdout.readline() == "ready\n"
