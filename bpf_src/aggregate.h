@@ -151,6 +151,12 @@ static __always_inline __u64 has_sign(const struct lbt_spec *spec, __u32 place)
 	return ~(__u64)spec->unsigned_measures >> place & 1;
 }
 
+/* The high half of a value, which is as signed as that. */
+static __always_inline __u64 high_half(__u64 value, __u64 has_sign)
+{
+	return (value >> 32) - (value >> 63 & has_sign) * (1ULL << 32);
+}
+
 /*
  * A value that an action takes, by its place among them. False where there is none: a duration is 0
  * where the beginning of the call was not seen.

@@ -153,7 +153,7 @@ const struct lbt_open_call no_call = {};
 /* Whether the closing probe needs to know of the opening one. */
 static __always_inline bool needs_opening(const struct lbt_spec *spec)
 {
-	return (config.filtered && spec->filtered) || (config.keeping && spec->keeps[0]);
+	return config.tells_open || (config.filtered && spec->filtered) || (config.keeping && spec->keeps[0]);
 }
 
 /*
@@ -266,7 +266,8 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 		if (at->kind != LBT_OPEN) {
 			if (call && call->spec == LBT_LEFT_OUT) {
 				left_out = call->time == life_of(at);
-				forget_call(at);
+				if (!config.nesting)
+					forget_call(at);
 				if (left_out)
 					return false;
 				call = NULL;
@@ -275,10 +276,15 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 				return false;
 		} else if (call) {
 			/* it was left by an exception or longjmp */
-			if (config.deferred && spec->action == LBT_KEEP && !config.shows_left)
+			if (config.deferred && spec->action == LBT_KEEP &&
+			    call->spec != LBT_LEFT_OUT)
 				increment(LBT_LEFT_UNCOMPARED);
-			if (!config.nesting) /* else what is around it is still asked for */
+			if (!config.nesting) {
 				forget_call(at);
+			} else { /* what is around it is still asked for */
+				call->spec = LBT_LEFT_OUT;
+				call->time = life_of(at);
+			}
 			call = NULL;
 		}
 	}

@@ -305,6 +305,7 @@ struct lbt_open_call {
 };
 
 #define LBT_UNKNOWN_AROUND 1 /* no frame */
+#define LBT_LEFT_OUT 4294967295 /* no spec */
 
 /*
  * A probe's cookie: its position in the plan and its spec's. Where the return of a call
@@ -339,6 +340,7 @@ struct lbt_config {
 	__u32 filtered;	     /* some spec has conditions */
 	__u32 from_program;  /* some condition asks whether the program made the call */
 	__u32 deferred;	     /* some action is LBT_KEEP */
+	__u32 tells_open;    /* such calls are remembered only to tell how many did not return */
 	__u32 aggregating;   /* bits of the actions from LBT_AGGREGATE on that specs have */
 	__u32 counting;	     /* hits are counted by probe and process, and nothing else is done */
 	__u32 keeping;	     /* some spec keeps a register */

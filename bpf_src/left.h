@@ -67,8 +67,8 @@ static long show_left(__u64 number, struct leaving *l)
 	l->call.frame = call->around_frame;
 	l->call.probe = call->around_probe;
 	entry = bpf_map_lookup_elem(&specs, &call->spec);
-	if (call->time < l->born) {
-		/* of a former thread of this number, which ended within it */
+	if (call->spec == LBT_LEFT_OUT || call->time < l->born) {
+		/* known to be left, or of a former thread of this number, which ended within it */
 	} else if (entry && entry->shows_left) {
 		l->at.frame = key.frame;
 		l->at.time = call->time;

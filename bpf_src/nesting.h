@@ -92,8 +92,6 @@ static __noinline void pass_left(const struct hit *at, bool opens)
 		if (!left)
 			break;
 		inner = left->inner;
-		if (config.shows_left)
-			increment(LBT_LEFT_UNCOMPARED);
 		innermost->frame = key.frame = left->around_frame;
 		innermost->probe = key.probe = left->around_probe;
 		innermost->jumped = 0;

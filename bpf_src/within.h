@@ -204,8 +204,6 @@ static __noinline bool is_outside(struct hit *at, const struct lbt_spec *spec,
 	return outside;
 }
 
-#define LBT_LEFT_OUT (~0U)
-
 const struct lbt_open_call call_left_out = { .spec = LBT_LEFT_OUT };
 
 /*

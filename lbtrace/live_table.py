@@ -105,6 +105,8 @@ def stacks(*, sum: str = "", off_cpu: int = 0, **selected: Any) -> LiveTable:
 def _check(selected: Iterable[str], caller: str, hint: str, *columns: str) -> None:
     """Raise `UsageError` where ``selected`` says what the function itself does."""
     for name in selected:
+        if name not in (trace.__kwdefaults__ or ()):
+            raise TypeError(f"{caller}() got an unexpected keyword argument {name!r}")
         if name in ("action", "arg", "columns", "args", *columns):
             raise UsageError(f"lbtrace.{caller}() takes no {name}=", hint)
 

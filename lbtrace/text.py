@@ -83,6 +83,11 @@ def to_json(data: Any, **options: Any) -> str:
     return dumps(data, **options).replace("\x7f", "\\u007f")
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return how many there are, in words: ``1 call``, ``2,000 calls``."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def duration(nanoseconds: int) -> str:
     """Return a duration with three significant digits and the unit that suits it."""
     if nanoseconds < 1000:

@@ -67,7 +67,7 @@ static __noinline void count(struct lbt_simple_key *key, const struct lbt_spec *
 		turned = value ^ sign;
 		ADD(&measure->read, 1);
 		ADD(&measure->low, (__u32)value);
-		ADD(&measure->high, (value >> 32) - (value >> 63 & has_sign(spec, i)) * (1ULL << 32));
+		ADD(&measure->high, high_half(value, has_sign(spec, i)));
 		if (config.extremes) {
 			raise(&measure->least, ~turned);
 			raise(&measure->most, turned);

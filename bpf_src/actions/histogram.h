@@ -5,7 +5,8 @@
 struct histogram {
 	__u64 hits;
 	__u64 total;
-	__u64 inner; /* of durations: what timed calls inside of these took */
+	__u64 more; /* of durations: what timed calls inside of these took; of other values, which may
+		     * be large: the sum of their high halves, as signed as they are */
 };
 AGGREGATES(histogram, struct histogram);
 
@@ -47,17 +48,18 @@ static __noinline void histogram(struct lbt_simple_key *key, const struct lbt_sp
 				 const __u64 *values, __u32 faults)
 {
 	struct histogram *found;
-	__u64 value;
+	__u64 value, more;
 
 	if (measure_value(key, spec, values, faults, 0, &value))
 		key->bucket = bucket_of(value, has_sign(spec, 0));
 	else
 		key->bucket = LBT_NO_BUCKET;
+	more = config.times_inner ? values[LBT_SLOT_INNER] : high_half(value, has_sign(spec, 0));
 	found = aggregated(&histogram_map, key, &histogram_zero);
 	if (!found)
 		return;
 	ADD(&found->hits, 1);
 	ADD(&found->total, value);
-	if (config.times_inner && values[LBT_SLOT_INNER])
-		ADD(&found->inner, values[LBT_SLOT_INNER]);
+	if (more)
+		ADD(&found->more, more);
 }

@@ -11,7 +11,7 @@ from lbtrace.answers.profile import MOST_ROWS, By
 from lbtrace.answers.row import Row
 from lbtrace.model import Summary
 from lbtrace.tables.view import PLAIN, View, mark
-from lbtrace.text import clean, duration
+from lbtrace.text import clean, counted, duration
 
 HEADING = ("TOTAL", "SELF", "AVG", "P99", "MAX", "CALLS")
 
@@ -105,12 +105,11 @@ def describe_gaps(unended: int, unkept: int, summary: Summary) -> list[str]:
     """What the numbers lack, a line each."""
     lines = []
     if unended:
-        calls = "1 call" if unended == 1 else f"{unended:,} calls"
-        lines.append(f"{calls} without an end: in CALLS, not in the times")
+        lines.append(f"{counted(unended, 'call')} without an end: in CALLS, not in the times")
     if unkept:
-        lines.append(f"{unkept:,} calls in no row: at most {MOST_ROWS:,} rows are kept")
+        lines.append(f"{counted(unkept, 'call')} in no row: at most {MOST_ROWS:,} rows are kept")
     if summary.losses.events:
-        events = "1 event" if summary.losses.events == 1 else f"{summary.losses.events:,} events"
+        events = counted(summary.losses.events, "event")
         lines.append(f"{events} lost: calls and times are more than shown")
     if summary.interrupted or summary.damaged:
         lines.append("the capture is not whole: calls and times are more than shown")

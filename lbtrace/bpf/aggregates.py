@@ -60,8 +60,6 @@ def shape(target: Any, action: str, specs: Specs) -> int:
     value = int(lib.bpf_map__value_size(target))
     if action == "count":
         value -= (int(lib.LBT_MEASURES) - specs.measures) * MEASURE_SIZE
-    elif action == "histogram" and not specs.times_inner:
-        value -= 8
     check(lib.bpf_map__set_value_size(target, value), "size the counts")
     cpus = 1 if specs.rooms else int(lib.libbpf_num_possible_cpus())
     most = BUCKETS
@@ -74,14 +72,35 @@ def read(source: Any, *, shared: bool) -> Iterator[Aggregated]:
     """Yield what a map holds by now, which all CPUs have ``shared`` or each has of its own."""
     cpus = 1 if shared else check(lib.libbpf_num_possible_cpus(), "count the CPUs")
     words = int(lib.bpf_map__value_size(source)) // 8
+    value = Layout(f"={words * cpus}Q")
+    key = Layout(f"=II{int(lib.bpf_map__key_size(source)) - 8}s")
+    starts = range(0, words * cpus, words)
+    for cells in batches(source, value.size):
+        found = (layout.iter_unpack(each) for layout, each in zip((key, value), cells, strict=True))
+        for (probe, pid, rest), numbers in zip(*found, strict=True):
+            of_cpus = [numbers] if shared else [numbers[at : at + words] for at in starts]
+            yield probe, pid, rest, of_cpus
+
+
+def count_open(calls: Any) -> int:
+    """Return how many calls there are in the map of those that have been entered and not yet
+    returned, but for those that count as left out or left."""
+    value = ffi.sizeof("struct lbt_open_call")
+    return sum(
+        call.spec != lib.LBT_LEFT_OUT
+        for _, cells in batches(calls, value)
+        for call in ffi.from_buffer("struct lbt_open_call[]", cells)
+    )
+
+
+def batches(source: Any, value: int) -> Iterator[tuple[Any, Any]]:
+    """Yield the keys of a map and its values, of so many bytes each, many at once: each time in the
+    same memory."""
     size, entries = int(lib.bpf_map__key_size(source)), int(lib.bpf_map__max_entries(source))
     most = min(BATCH, entries)
-    value = Layout(f"={words * cpus}Q")
-    keys, values = ffi.new("char[]", size * entries), ffi.new("char[]", value.size * entries)
+    keys, values = ffi.new("char[]", size * most), ffi.new("char[]", value * most)
     places = [ffi.new("uint32_t *"), ffi.new("uint32_t *")]
     count, before, descriptor = ffi.new("uint32_t *"), ffi.NULL, lib.bpf_map__fd(source)
-    key = Layout(f"=II{size - 8}s")
-    starts = range(0, words * cpus, words)
     ended = False
     while not ended:
         count[0] = most
@@ -90,16 +109,11 @@ def read(source: Any, *, shared: bool) -> Iterator[Aggregated]:
         )
         if code == -ENOSPC and most < entries:  # a bucket has more
             most = entries
+            keys, values = ffi.new("char[]", size * most), ffi.new("char[]", value * most)
             continue
         ended = code == -ENOENT
         if not ended:
             check(code, "read what was counted")
-        found = (
-            layout.iter_unpack(ffi.buffer(cells, layout.size * count[0]))
-            for layout, cells in ((key, keys), (value, values))
-        )
-        for (probe, pid, rest), numbers in zip(*found, strict=True):
-            of_cpus = [numbers] if shared else [numbers[at : at + words] for at in starts]
-            yield probe, pid, rest, of_cpus
+        yield ffi.buffer(keys, size * count[0]), ffi.buffer(values, value * count[0])
         places.reverse()
         before = places[1]

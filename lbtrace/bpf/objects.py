@@ -19,6 +19,7 @@ from lbtrace.bpf.aggregates import (
     EXCHANGE,
     ROOMS,
     Aggregated,
+    count_open,
     read,
     shape,
 )
@@ -100,7 +101,7 @@ class TraceObject:
         may_fault = specs.memory and waits
         self._counted: list[tuple[str, Any]] = []
         self._rooms = specs.rooms
-        self._compares_returns = specs.deferred and not specs.actions
+        self._awaits_returns = specs.deferred
         self._backups: dict[str, list[Any]] = {}
         self._programs = tuple(programs)
         self.copies: dict[int, Any] = {}
@@ -202,7 +203,7 @@ class TraceObject:
             string_fault=totals[lib.LBT_STRING_FAULT],
             nested_miss=self.missed(),
             uncompared_tail=totals[lib.LBT_TAIL_UNCOMPARED],
-            uncompared_open=totals[lib.LBT_LEFT_UNCOMPARED] + self._waiting(),
+            uncompared_open=totals[lib.LBT_LEFT_UNCOMPARED] + self._count_open(),
             uncomputed=totals[lib.LBT_UNCOMPUTED],
             stacks=totals[lib.LBT_STACKS_LOST],
             in_interrupt=totals[lib.LBT_IN_INTERRUPT],
@@ -210,17 +211,9 @@ class TraceObject:
             unhooked=self.kernel_links.unhooked(),
         )
 
-    def _waiting(self) -> int:
-        """Calls that conditions on their returns are about, and that have not returned."""
-        if not self._compares_returns:
-            return 0
-        found, before = 0, ffi.NULL
-        key, following = ffi.new("struct lbt_call_key *"), ffi.new("struct lbt_call_key *")
-        calls, size = self.map("open_calls"), ffi.sizeof("struct lbt_call_key")
-        while lib.bpf_map__get_next_key(calls, before, following, size) == 0:
-            key[0], before = following[0], key
-            found += 1
-        return found
+    def _count_open(self) -> int:
+        """Calls that wait for their returns."""
+        return count_open(self.map("open_calls")) if self._awaits_returns else 0
 
     def aggregated(self, action: str) -> Iterator[Aggregated]:
         """Return what an action has aggregated so far."""

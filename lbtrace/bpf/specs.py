@@ -93,6 +93,7 @@ class Specs:
         self._conditional = any(p.conditions or _needs_duration(p.grouping) for p in probes)
         self.filtered = later or self._conditional
         self.deferred = any(p.action == "keep" for p in probes)
+        self.tells_open = self.deferred and not self._conditional
         self.related = (
             later
             or any(

@@ -20,6 +20,7 @@ from lbtrace.calls.probe_pairs import ProbePairs
 from lbtrace.model import Addition, Aggregates, Batch, Plan, Thread
 from lbtrace.model.wire import EVENT_SIZE, decode_at
 from lbtrace.probes import LANDINGS, STACK_ROLES
+from lbtrace.text import counted
 
 LONGEST = 20
 """Times the bound that a call may take to be shown with all below it, or a second."""
@@ -61,7 +62,9 @@ class SlowCalls:
                 f" or {self._longest / 1e9:g} s, which are not kept whole"
             )
         if native.unsure:
-            lines.append(f"  not shown: {native.unsure:,} calls without an end, perhaps slow")
+            lines.append(
+                f"  not shown: {counted(native.unsure, 'call')} without an end, perhaps slow"
+            )
         return lines
 
     def grow(self, plan: Plan) -> None:

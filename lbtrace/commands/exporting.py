@@ -16,6 +16,7 @@ from lbtrace.errors import NoMatchError, UsageError
 from lbtrace.model import SENDING, Addition, Aggregates, Batch, Plan, Summary
 from lbtrace.sinks import FORMATS, Format, format_for, formats_of
 from lbtrace.sinks.base import Sink
+from lbtrace.text import counted
 
 if TYPE_CHECKING:
     from lbtrace.calls.slow import SlowCalls
@@ -141,7 +142,7 @@ def _calls(capture: Capture, test: RecordedTest, max_depth: int | None) -> Set[I
 def _describe_test(test: RecordedTest | None) -> list[str]:
     if test is None or not test.uncompared:
         return []
-    calls = "1 call" if test.uncompared == 1 else f"{test.uncompared:,} calls"
+    calls = counted(test.uncompared, "call")
     return [f"  left out: {calls} of which a value that --where names was not recorded whole"]
 
 
@@ -168,8 +169,8 @@ def _filtered(sink: Sink, plan: Plan, filter: Filter, *, alone: bool) -> Filtere
 def _describe_filtered(made: Sequence[Filtered]) -> list[str]:
     lines = []
     for sink in made:
-        points = f" and {sink.points:,} points" if sink.points else ""
-        lines.append(f"  shown, as the options choose: {sink.calls:,} calls{points}")
+        points = f" and {counted(sink.points, 'point')}" if sink.points else ""
+        lines.append(f"  shown, as the options choose: {counted(sink.calls, 'call')}{points}")
         if sink.lacks_thread:
             lines.append(f"  no call is of a thread {sink.lacks_thread}")
     return lines

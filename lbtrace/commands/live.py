@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 Batches: TypeAlias = Iterator[Batch | Aggregates | Addition]
 """What a session yields."""
 
-ASIDE = "what the command prints goes to standard error: the capture is on standard output"
+ASIDE = "what the command prints goes to standard error: the {} is on standard output"
 
 LONG = 5.0
 """Seconds: longer detaching is announced in advance."""
@@ -84,7 +84,8 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
             paths = [b.path for n, b in enumerate(plan.binaries) if n in probed]
             warned = caution(paths) if reach.everyone else ""
             waiting = "" if session.child else _waiting(plan, target)
-            aside = ASIDE if session.child and session.aside else ""
+            aside = ASIDE.format("capture" if chosen.is_capture else "table")
+            aside = aside if session.child and session.aside else ""
             say([line for line in (warned, waiting, aside) if line])
         detaching = Steps("detached {} of {} probes; Ctrl-C leaves the rest to the kernel")
         if not args.quiet:

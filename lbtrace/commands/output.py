@@ -22,6 +22,7 @@ from lbtrace.model.wire import count_events
 from lbtrace.sinks.base import Sink
 from lbtrace.sinks.layout import Layout
 from lbtrace.system.collecting import uncollected
+from lbtrace.text import counted
 
 CAUSES = {
     "ring_full_entry": "the ring was full (entries)",
@@ -187,12 +188,12 @@ def _matcher(plan: Plan, sink: Sink, max_depth: int | None) -> CallMatcher:
 def describe(summary: Summary) -> list[str]:
     """The lines that summarize a trace for the user."""
     counts = (
-        _count(summary.calls, "call"),
-        _count(summary.threads, "thread"),
-        _count(summary.processes, "process", "processes"),
+        counted(summary.calls, "call"),
+        counted(summary.threads, "thread"),
+        counted(summary.processes, "process", "processes"),
     )
     losses = summary.losses
-    lost = f"{_count(losses.events, 'event')} lost" if losses.events else "nothing lost"
+    lost = f"{counted(losses.events, 'event')} lost" if losses.events else "nothing lost"
     if not summary.losses_known:
         lost = f"at least {lost}" if losses.events else "losses not known"
     if summary.damaged and (losses.events or summary.losses_known):
@@ -201,24 +202,24 @@ def describe(summary: Summary) -> list[str]:
         lost = f"{lost}, and the capture is damaged"
     what = counts[0]
     if summary.points:
-        points = _count(summary.points, "point")
+        points = counted(summary.points, "point")
         what = f"{what} and {points}" if summary.calls else points
     seen = f"{what} in {counts[1]} of {counts[2]}"
     if summary.counted is not None:
-        seen = _count(summary.counted, *COUNTED[summary.counts]) + " counted"
+        seen = counted(summary.counted, *COUNTED[summary.counts]) + " counted"
     lines = [f"{seen}, {lost}"]
     for cause, words in CAUSES.items():
         if number := getattr(losses, cause):
             lines.append(f"  {words}: {number:,}")
     lines += _uncompared(losses)
     if number := losses.unsplit:
-        calls = _count(number, "call")
+        calls = counted(number, "call")
         lines.append(f"  {calls} left out, of which it is not known how long they were off the CPU")
     if number := losses.uncomputed:
-        what = _count(number, "computation")
+        what = counted(number, "computation")
         lines.append(f"  {what} without a result, divided by 0 or shifted too far")
     if number := losses.in_interrupt:
-        lines.append(f"  {_count(number, 'call')} of kernel functions by interrupts left out")
+        lines.append(f"  {counted(number, 'call')} of kernel functions by interrupts left out")
     if summary.interrupted:
         lines.append("  the capture was interrupted: what followed its last batch is missing")
     if not summary.losses_known:
@@ -231,11 +232,7 @@ def _uncompared(losses: Losses) -> list[str]:
     tails, others = losses.uncompared_tail, losses.uncompared_open
     if not tails + others:
         return []
-    jumped = [_count(tails, "tail call")] if tails else []
+    jumped = [counted(tails, "tail call")] if tails else []
     left = [f"{others:,} left by exceptions or still open"] if others else []
-    calls = _count(tails + others, "call")
+    calls = counted(tails + others, "call")
     return [f"  {calls} left out, without a result or duration: {', '.join([*jumped, *left])}"]
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"

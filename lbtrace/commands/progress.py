@@ -6,6 +6,7 @@ import sys
 from time import monotonic
 
 from lbtrace.commands.streams import obeys, owns_line
+from lbtrace.text import counted
 
 INTERVAL = 0.2
 """Seconds between two showings."""
@@ -47,7 +48,7 @@ class Progress:
             return
         self._shown = True
         rate = calls / max(now - self._started, INTERVAL)
-        line = f"{calls:,} calls, {rate:,.0f}/s"
+        line = f"{counted(calls, 'call')}, {rate:,.0f}/s"
         if share is not None:
             done = int(share * 20)
             line = f"[{'█' * done}{'░' * (20 - done)}] {share:4.0%}  {line}"

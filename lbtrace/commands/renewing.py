@@ -91,6 +91,8 @@ class Renewal:
             self(Aggregates(0))
         if self._live and owns_line(self._stream):
             self._screen.clear()
+        if self._live:
+            self._live.view = replace(self._live.view, width=0)
 
     def _renew(self) -> None:
         if self._live and not self._paused:
@@ -106,6 +108,7 @@ class Renewal:
         if not owns_line(self._stream):  # a job in the background
             self._screen.forget()
             return
+        self._live.view = replace(self._live.view, width=self._screen.columns)
         lines, left = self._live.screen(self._screen.room - 1)
         self._screen.show([*lines, *self._status(left)])
 

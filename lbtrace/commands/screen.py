@@ -24,9 +24,14 @@ class Screen:
         """How many lines there are, but for the one of the cursor."""
         return max(1, (os.get_terminal_size(self._stream.fileno()).lines or LINES) - 1)
 
+    @property
+    def columns(self) -> int:
+        """How wide it is."""
+        return os.get_terminal_size(self._stream.fileno()).columns or COLUMNS
+
     def show(self, lines: Sequence[str]) -> None:
         """Replace what is shown."""
-        columns = os.get_terminal_size(self._stream.fileno()).columns or COLUMNS
+        columns = self.columns
         back = self._back(columns)
         self._shown = [fit(line, columns) for line in lines[: self.room]]
         # Without a moment in which nothing is there.
@@ -37,8 +42,7 @@ class Screen:
     def clear(self) -> None:
         """Take the lines away."""
         if self._shown:
-            columns = os.get_terminal_size(self._stream.fileno()).columns or COLUMNS
-            self._stream.write(f"{self._back(columns)}\x1b[J")
+            self._stream.write(f"{self._back(self.columns)}\x1b[J")
             self.forget()
 
     def forget(self) -> None:

@@ -18,6 +18,9 @@ from lbtrace.naming import NAMING, option_of
 TRACING = ("attach", "count", "latency", "report", "stacks")
 """The commands that trace."""
 
+OF_CAPTURES = ("report", "stacks", "export")
+"""The commands that show what a capture holds."""
+
 SHORT = {"-f": "--func", "-p": "--pid"}
 
 EXPRESSIONS = ("where", "arg")
@@ -43,6 +46,9 @@ def advise(words: Sequence[str], meant: str, takes: Takes) -> str:
     word = left[0] if left else "-"
     if word.startswith("-"):
         return ""
+    if words[0] in TRACING and word.endswith(".lbt"):
+        shown = " or ".join(f"lbtrace {each} {shlex.quote(word)}" for each in OF_CAPTURES)
+        return f"a capture has been traced; write: {shown}"
     if last is not None and (advice := _on_value(words[0], options, left, last, (meant, takes))):
         return advice
     given = _named(options)

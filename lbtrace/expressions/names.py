@@ -104,7 +104,8 @@ def _explain_names(name: str, scope: Scope) -> str:
     """What may be named, as a hint, where it is not ``name``."""
     known = [name for name, _, _ in scope.arguments if name]
     known += ["retval"] * scope.names.retval
-    known += ["pid", "tid", "comm", "duration"] * scope.of_events
+    known += ["pid", "tid", "comm", "duration"] * (scope.of_events or scope.of_keys)
+    known += ["func"] * scope.of_keys
     known += [*TIMES_OFF_CPU] * (scope.of_events and scope.names.off_cpu)
     first, part = scope.names.registers[0], ""
     if scope.names.stand_alone:

@@ -83,7 +83,8 @@ class Scope(Struct, frozen=True):
     function. ``slot`` finds a slot for what is fetched at a moment; -1 where none is left.
     An argument may be kept to the return if it ``keeps`` one.
     ``result_name`` is the name of the result itself, if it has one.
-    What is known of every event may be named if it is asked ``of_events``.
+    What is known of every event may be named if it is asked ``of_events``, and the function as
+    well if that is done ``of_keys``.
     ``compared`` is the type of what a name is compared with, whose constants it may mean.
     """
 
@@ -95,6 +96,7 @@ class Scope(Struct, frozen=True):
     keeps: bool = False
     result_name: str = ""
     of_events: bool = False
+    of_keys: bool = False
 
     def take(self, at: int, moment: Moment, fetch: Fetch) -> int:
         """Return the slot of what is fetched at a moment. Raises `ExpressionError` where none is

@@ -178,8 +178,14 @@ def _may_declare(image: Image, name: str) -> bool:
 
 
 def _open(target: Target, around: Closure) -> Iterator[Image]:
-    """The files that a process maps, those that can be read."""
-    for path in around.paths:
+    """The files that a process maps, those that can be read, in the order of the loader."""
+    paths: Sequence[str] = around.paths
+    if target.pid:
+        # Imported here because only running processes have one.
+        from lbtrace.targets.link_map import in_search_order
+
+        paths = in_search_order(target.pid, paths)
+    for path in paths:
         with suppress(BinaryError, TargetError):
             if target.pid:
                 # Imported here because only running processes have mapped files.

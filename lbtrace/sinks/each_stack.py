@@ -49,16 +49,15 @@ class EachStack(Sink):
 
 
 class EachJson(JsonLines):
-    """The same as JSON objects: those of calls, without what is known only of calls whose returns
-    are seen."""
+    """The same as JSON objects: those of calls, as they begin."""
 
-    def exit(self, call: Call) -> None:
+    def entry(self, call: Call) -> None:
         """Write it."""
-        if call.end != "open":
-            super().exit(call)
-            return
         self._stream.write(
             f'{{"type":"call","name":{to_json(call.name)}'
             f',"args":[{self.arguments(call.probe, call.args)}],"start":{call.start}'
             f',"pid":{call.pid},"tid":{call.tid},"cpu":{to_json(call.cpu)}{self._rest(call)}}}\n'
         )
+
+    def exit(self, call: Call) -> None:
+        """It is written."""

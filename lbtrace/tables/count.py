@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from lbtrace.model import Aggregate, Grouping, Plan
 from lbtrace.tables.keys import OfKey, by_key, in_order
 from lbtrace.tables.table import WORD, Table, to_signed, written
-from lbtrace.text import clean, duration
+from lbtrace.text import clean, counted, duration
 
 MEASURE = 5
 """Words of a measured value: of how many hits it was read, the sums of its low and high halves, and
@@ -41,7 +41,7 @@ class Count(Struct, frozen=True):
     unread: int = 0
 
     def __str__(self) -> str:
-        calls = "1 call" if self.count == 1 else f"{self.count:,} calls"
+        calls = counted(self.count, "call")
         if self.by:
             return clean(", ".join(f"{k}={written(v)}" for k, v in self.by.items())) + f": {calls}"
         return f"{clean(self.name)}: {calls} in process {self.pid}"

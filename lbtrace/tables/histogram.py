@@ -8,6 +8,7 @@ percentile is the mean of the bucket that holds it: less than `ERROR` from the v
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from math import ceil
 from struct import Struct as Layout
 from typing import Any
@@ -29,6 +30,8 @@ PARTS = {"min": 0, "median": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999, "max":
 BAR = 40
 """Characters of the longest bar."""
 
+GAP = 3
+"""Empty bars in a row that are drawn."""
 
 _BUCKET = Layout("<i")
 
@@ -86,6 +89,12 @@ def bounds(bucket: int) -> tuple[int, int]:
 
 def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> Sequence[Histogram]:
     """Return a row for each function and process, the largest total first."""
+    durations = any(probe.aggregates == SLOT_DURATION for probe in plan.probes)
+    times_inner = durations and not plan.by
+    part = _part_of_durations if times_inner else _part
+
+    def total(key: OfKey) -> int:
+        return sum([part(row)[1] for row in key.rows])
 
     timed = [probe.aggregates == SLOT_DURATION for probe in plan.probes]
 
@@ -93,10 +102,10 @@ def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> Sequence[Histogra
         counts: dict[int, int] = {}
         sums: dict[int, int] = {}
         for row in key.rows:
-            bucket, total = _part(row)
+            bucket, added = part(row)
             counts[bucket] = counts.get(bucket, 0) + row.count
-            sums[bucket] = sums.get(bucket, 0) + total
-        inner = [row.words[1] for row in key.rows if len(row.words) > 1]
+            sums[bucket] = sums.get(bucket, 0) + added
+        inner = [row.words[1] for row in key.rows if times_inner and len(row.words) > 1]
         unread = counts.pop(NO_BUCKET, 0)
         whole = sum([sums[bucket] for bucket in counts])
         return Histogram(
@@ -113,15 +122,23 @@ def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> Sequence[Histogra
             **_ranked(counts, sums),
         )
 
-    return in_order(by_key(plan, aggregated), _total, row)
-
-
-def _total(key: OfKey) -> int:
-    return sum([_part(row)[1] for row in key.rows])
+    return in_order(by_key(plan, aggregated), total, row)
 
 
 def _part(row: Aggregate) -> tuple[int, int]:
-    """The bucket, and the sum of its values, of which the kernel has 64 bits."""
+    """The bucket, and the sum of its values: the kernel has 64 bits of it, and the sum of their
+    high halves."""
+    if len(row.words) < 2:  # before that was kept
+        return _part_of_durations(row)
+    bucket = _BUCKET.unpack_from(row.key)[0] if len(row.key) >= 4 else 0
+    if bucket == NO_BUCKET:
+        return bucket, 0
+    low, high = row.words[:2]
+    return bucket, (to_signed(high) << 32) + (low - (high << 32) & WORD)
+
+
+def _part_of_durations(row: Aggregate) -> tuple[int, int]:
+    """The same by 64 bits of the sum, where no bucket is so wide that the rest is not known."""
     bucket = _BUCKET.unpack_from(row.key)[0] if len(row.key) >= 4 else 0
     if bucket == NO_BUCKET:
         return bucket, 0
@@ -182,15 +199,20 @@ def _number(number: int, unit: str) -> str:
 
 
 def _picture(row: Histogram) -> Iterator[str]:
-    """A line for each power of two, if there are several."""
+    """A line for each power of two, if there are several; one for many in a row that are empty."""
     bars = row.bars if len(row.bars) > 1 else ()
     most = max((bar.count for bar in bars), default=0)
     ranges = [f"{_number(b.low, row.unit)} … {_number(b.high, row.unit)}" for b in bars]
     width = max(map(len, ranges), default=0)
     numbers = max((len(str(bar.count)) for bar in bars), default=0)
-    for bar, text in zip(bars, ranges, strict=True):
-        length = ceil(bar.count * BAR / most)
-        yield f"    {text:>{width}}  {bar.count:>{numbers}}  {'█' * length}".rstrip()
+    for used, run in groupby(zip(bars, ranges, strict=True), key=lambda each: each[0].count > 0):
+        shown = [*run]
+        if not used and len(shown) > GAP:
+            yield f"    {'⋮':>{width}}"
+            continue
+        for bar, text in shown:
+            length = ceil(bar.count * BAR / most)
+            yield f"    {text:>{width}}  {bar.count:>{numbers}}  {'█' * length}".rstrip()
 
 
 def _notes(rows: Sequence[Histogram]) -> Iterator[str]:
@@ -207,6 +229,7 @@ TABLE = Table(
     cells=_cells,
     ranks=_ranks,
     order="TOTAL",
+    spare=("P99.9", "MIN", "P90", "SELF", "MEDIAN", "MAX", "P99", "TOTAL"),
     drawn=lambda row: [f"    not read: {row.unread}"] if row.unread else [],
     picture=lambda row: [*_picture(row)],
     notes=lambda rows: [*_notes(rows)],

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from lbtrace.tables.narrow import narrowed
 from lbtrace.tables.view import PLAIN, View, arrange, mark
 from lbtrace.text import clean, is_clean, to_json
 
@@ -58,13 +59,13 @@ class Table(Struct, frozen=True):
     of its key, and lines below if they are ``drawn``, then, in a table of few rows, those of a
     ``picture``. Below the whole are ``notes`` on it. ``ranks`` are what they can be sorted by, one
     for each cell (the cells themselves where it is None), and ``order`` is the column by which they
-    are. An action that ``takes_value`` gets it by
-    ``arg``: an argument, ``retval`` or ``duration``; where that is None, it may do without. Where
-    it ``takes_frames``, ``rows`` also gets the frames of `lbtrace.model.Aggregates`, which
-    ``Aggregate.stack`` is about. What is of the key is left to the cells where it is not ``keyed``.
-    ``merge`` makes one of the words that each CPU has aggregated, but
-    for the first, the number of hits, and ``subtract`` those of one moment from those of a later
-    one.
+    are. Those of ``spare`` headings give way first where a terminal is narrow. An action that
+    ``takes_value`` gets it by ``arg``: an argument, ``retval`` or ``duration``; where that is None,
+    it may do without. Where it ``takes_frames``, ``rows`` also gets the frames of
+    `lbtrace.model.Aggregates`, which ``Aggregate.stack`` is about. What is of the key is left to
+    the cells where it is not ``keyed``. ``merge`` makes one of the words that each CPU has
+    aggregated, but for the first, the number of hits, and ``subtract`` those of one moment from
+    those of a later one.
     """
 
     row: type[Struct]
@@ -73,6 +74,7 @@ class Table(Struct, frozen=True):
     cells: Callable[[Any], tuple[str, ...]]
     ranks: Callable[[Any], tuple[Any, ...]] | None = None
     order: str = "COUNT"
+    spare: tuple[str, ...] = ()
     drawn: Callable[[Any], Sequence[str]] = lambda _: ()
     picture: Callable[[Any], Sequence[str]] = lambda _: ()
     notes: Callable[[Sequence[Any]], Sequence[str]] = lambda _: ()
@@ -179,10 +181,14 @@ def lines(
         columns = [*zip(*map(table.cells, rows), strict=True)]
         used = [*map(any, columns)] + used[len(columns) :]
         columns += zip(*map(_key_cells, rows), strict=True) if table.keyed else ()
-    texts = [
+    texts: list[Sequence[str]] = [
         [name, *(column if is_clean("".join(column)) else map(clean, column))]
         for name, column in zip(compress(named, used), compress(columns, used), strict=True)
     ]
+    if view.width:
+        first = rows[0] if rows else None
+        spare = (*table.spare, *map(_heading, reversed(_values(first))))
+        texts = narrowed(texts, len(_keys(table, first)), spare, view.width)
     form = "  ".join(
         [f"{{:{_align(each[1:])}{max(map(len, each))}}}" for each in texts[:-1]] + ["{}"]
     )

@@ -13,11 +13,12 @@ DOWN, UP = "▼", "▲"
 class View(Struct, frozen=True):
     """How a table is looked at: by the ``column`` of that heading, the largest number and the first
     text first, or ``reverse``; where it is empty, in the table's own order. Only rows that have
-    ``text`` somewhere, in letters of any case."""
+    ``text`` somewhere, in letters of any case. A terminal has ``width``, 0: all have room."""
 
     column: str = ""
     reverse: bool = False
     text: str = ""
+    width: int = 0
 
 
 PLAIN = View()

@@ -477,3 +477,15 @@ def test_what_counting_cannot_do(programs: Path) -> None:
         lbtrace.trace(**words, by="n")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="'sum' is unknown"):
         lbtrace.trace(**words, action="sum")  # type: ignore[arg-type]
+
+
+def test_what_keys_are_called(programs: Path, lbtrace: Run) -> None:
+    done = lbtrace("count", "--func", "fib", "--by", "nosuch", "--", programs / "fib", "3")
+    assert "there are n, retval, pid, tid, comm, duration, func;" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["count", "latency", "stacks"])
+def test_what_functions_do_not_take(programs: Path, name: str) -> None:
+    make = getattr(lbtrace, name)
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected .* 'foo'$"):
+        make(command=[programs / "fib", "3"], functions="fib", foo=1)

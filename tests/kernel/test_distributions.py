@@ -468,3 +468,42 @@ def test_parquet_needs_its_extra(programs: Path, lbtrace: Run, tmp_path: Path) -
         "lbtrace: pyarrow is not installed, or cannot be imported",
         "  pip install 'lbtrace[arrow]'",
     ]
+
+
+LARGE = r"""
+#include <stdint.h>
+#include <stdio.h>
+#define TRACED __attribute__((noipa))
+TRACED uint64_t wide(uint64_t u, int64_t i, int n) { return u - n; }
+int main(void) {
+	static const uint64_t values[] = {UINT64_MAX, 1000000000000000000, INT64_MAX, 1ull << 63, 7};
+	unsigned __int128 us = 0, results = 0;
+	__int128 is = 0;
+	for (int n = 0; n < 15000; n++) {
+		uint64_t u = values[n % 5];
+		int64_t i = n % 2 ? -(int64_t)(u >> 1) - 1 : (int64_t)(u >> 1);
+		us += u;
+		is += i;
+		results += wide(u, i, n);
+	}
+	/* 32 bits at a time, as printf has no 128 */
+	printf("%llu %llu %lld %llu %llu %llu\n", (long long)(us >> 32), (long long)(uint32_t)us,
+		(long long)(is >> 32), (long long)(uint32_t)is, (long long)(results >> 32),
+		(long long)(uint32_t)results);
+}
+"""
+"""It prints the sums of large arguments and results, as two numbers each: 32 bits, and the rest."""
+
+
+@pytest.mark.parametrize("by", [(), ("--by", "func")], ids=["by process", "by function"])
+def test_totals_of_large_values_are_exact(
+    compiled: Callable[[str, list[str], str], Path], lbtrace: Run, by: tuple[str, ...]
+) -> None:
+    program = compiled("large.c", ["gcc", "-O1", "-g"], LARGE)
+    for place, name in enumerate(("u", "i", "retval")):
+        words = ("count", "--func", "wide", "--hist", name, *by, "--format", "json")
+        done = lbtrace(*words, "--", program)
+        truth, shown = done.stdout.split("\n", 1)
+        high, low = map(int, truth.split()[2 * place : 2 * place + 2])
+        (row,) = json.loads(shown)["histogram"]
+        assert (row["count"], row["total"]) == (15000, (high << 32) + low), name

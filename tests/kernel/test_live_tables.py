@@ -251,3 +251,38 @@ def test_paths_are_a_tree_whatever_is_looked_for(
     os.close(terminal.other)
     assert traced.finish()[0] == 0
     assert is_tree(terminal.frames()[-1])
+
+
+@pytest.mark.parametrize(
+    ("words", "columns", "ends"),
+    [
+        (("latency",), 80, "PID  FUNCTION"),
+        (("latency",), 50, "PID  FUNCTION"),
+        (("latency", "--by", "func,n % 2,tid"), 60, "func  n % 2  tid"),
+        (("count", "--by", "func,n % 2", "--avg", "n,n * 2,n * 3,n * 4"), 60, "func  n % 2"),
+    ],
+)
+def test_the_key_has_room_on_a_narrow_terminal(
+    words: tuple[str, ...],
+    columns: int,
+    ends: str,
+    working: int,
+    terminal: Terminal,
+    start_lbtrace: Callable[..., Any],
+) -> None:
+    fcntl.ioctl(terminal.other, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+    traced = start_lbtrace(
+        *(*words, "--func", "alpha,beta,gamma_", "--pid", working, "--interval", "100ms"),
+        **{"stdin": terminal.other, "stdout": terminal.other},
+        env={**os.environ, "TERM": "xterm"},
+    )
+    frame = terminal.shows(
+        lambda frame: all(any(name in line for line in frame) for name in NAMES), "the table"
+    )
+    assert re.sub(" +", " ", frame[0]).endswith(re.sub(" +", " ", ends))
+    assert all(len(line) <= columns for line in frame)
+    assert "…" not in "".join(line for line in frame if any(name in line for name in NAMES))
+    terminal.press("q")
+    os.close(terminal.other)
+    status, _, said = traced.finish()
+    assert (status, "nothing lost" in said) == (0, True)

@@ -45,7 +45,11 @@ def test_a_capture_on_standard_output_holds_nothing_else(
         done = lbtrace(*words, capture_output=False, stdout=stdout, stderr=subprocess.PIPE)
     assert done.returncode == 0
     assert "fib(3) = 2" in done.stderr.splitlines()
-    assert "goes to standard error" in done.stderr
+    assert "goes to standard error: the capture is on standard output" in done.stderr
+    with (fib.parent / "out.parquet").open("wb") as stdout:
+        words = ("count", "--func", "fib", "--format", "parquet", *output, "--", fib, 3)
+        done = lbtrace(*words, capture_output=False, stdout=stdout, stderr=subprocess.PIPE)
+    assert "goes to standard error: the table is on standard output" in done.stderr
     exported = lbtrace("export", capture)
     assert "5 calls in 1 thread of 1 process, nothing lost" in exported.stderr
 

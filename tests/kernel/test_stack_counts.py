@@ -133,6 +133,15 @@ def test_each_call_with_its_stack(programs: Path, tmp_path: Path, lbtrace: Run) 
             found[own_part([*stack, "leaf"])] += 1
             stack = []
     assert found == logged(log)[0]
+    log.unlink()
+    words = ("stacks", "--each", "--func", "leaf,main", "--format", "jsonl")
+    done = lbtrace(*words, "--", programs / "paths", log, "20")
+    calls = [row for row in map(json.loads, done.stdout.splitlines()) if row["type"] == "call"]
+    assert sum(call["name"] == "leaf" for call in calls) == logged(log)[0].total()
+    assert {call["name"] for call in calls} == {"leaf", "main"}
+    starts = [call["start"] for call in calls]
+    assert starts == sorted(starts)
+    assert all(call["callers"]["frames"] for call in calls)
 
 
 def test_lists_and_trees(programs: Path, tmp_path: Path, lbtrace: Run) -> None:

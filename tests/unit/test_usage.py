@@ -75,6 +75,11 @@ SH = " -- /bin/sh -c :"
         (f"attach --source a.c b.c{SH}", f"write: lbtrace attach --source a.c --source b.c{SH}"),
         (f"{TYPO}-o x.lbt y{SH}", "leave y out, or quote the value: 'x.lbt y'"),
         (f"{TYPO}--strict y{SH}", "leave y out"),
+        (
+            "count run.lbt",
+            "a capture has been traced; write: lbtrace report run.lbt or lbtrace stacks run.lbt or"
+            " lbtrace export run.lbt",
+        ),
         ("attach --binary ./ty main", "write: lbtrace attach --binary ./ty --func main"),
         ("list --binary ./ty --func f g", "write: lbtrace list --binary ./ty --func f --func g"),
     ],

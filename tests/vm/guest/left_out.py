@@ -21,6 +21,7 @@ COMMAND_LINE = (
     r"test_doctor\.py::test_(?!what_is_there)",
     r"test_command\.py::test_(status|user|limits|interrupted|terminal|children|the_command|signals)",
     r"test_outputs\.py::test_(?!summaries.*auto)",
+    r"test_search_order\.py::",
     r"test_files\.py::test_(a_program_without|a_library_that|processes_that|a_plan)",
 )
 """They are about the command line, the files it writes, what it says."""
