@@ -57,7 +57,7 @@ from lbtrace.sinks.layout import PLAIN, Layout
 from lbtrace.sinks.line_sink import Lines, LineSink, Piece, Pieces
 from lbtrace.sinks.times import Times
 from lbtrace.text import clean, duration
-from lbtrace.values.mode import UNUSED
+from lbtrace.values.datum import UNUSED
 from lbtrace.values.notation import argument_text, results_text, text
 
 if TYPE_CHECKING:

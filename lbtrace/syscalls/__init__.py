@@ -57,12 +57,22 @@ class Structure(Struct, frozen=True, array_like=True):
     more: int
 
 
+class Chosen(Struct, frozen=True, array_like=True):
+    """What decides about the names of an argument: another one, ``by``. ``cases`` are numbers of
+    that one and the `Group` that counts then."""
+
+    by: str
+    cases: tuple[tuple[tuple[int, ...], str], ...]
+
+
 class Table(Struct, frozen=True):
-    """The calls, groups and structures of a machine, by name; ``filled`` says what calls fill
+    """The calls, groups and structures of a machine, by name; ``chosen`` has the arguments,
+    ``CALL.ARGUMENT``, whose group another one decides about; ``filled`` says what calls fill
     where ``CALL.ARGUMENT`` leads, and what they are passed where ``<CALL.ARGUMENT`` does."""
 
     calls: dict[str, Call]
     groups: dict[str, Group]
+    chosen: dict[str, Chosen]
     structures: dict[str, Structure]
     filled: dict[str, str]
 
