@@ -52,27 +52,25 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATTERN",
         help="list the markers (USDT) with their arguments: all, or PROVIDER:NAME, glob, /regex/",
     )
-    parser.add_argument(
+    repeatable(
+        parser,
         "--syscall",
-        type=nonempty,
-        nargs="?",
-        const="*",
-        metavar="NAMES",
-        help="list the system calls of this machine with their arguments: all, or a name, 'open*'",
+        "NAMES",
+        "list the system calls of this machine with their arguments: all, or a name, 'open*'",
+        alone="*",
     )
-    parser.add_argument(
+    repeatable(
+        parser,
         "--tracepoint",
-        type=nonempty,
-        nargs="?",
-        const="*",
-        metavar="NAMES",
-        help="list the tracepoints of this kernel with their fields: all, or a name, 'sched:*'",
+        "NAMES",
+        "list the tracepoints of this kernel with their fields: all, or a name, 'sched:*'",
+        alone="*",
     )
-    parser.add_argument(
+    repeatable(
+        parser,
         "--kernel",
-        type=nonempty,
-        metavar="NAMES",
-        help="list functions of this kernel: vfs_read, 'tcp_*', 'MODULE:*', /regex/",
+        "NAMES",
+        "list functions of this kernel: vfs_read, 'tcp_*', 'MODULE:*', /regex/",
     )
     repeatable(parser, "--provider", "FILE", "definitions of markers: names and types of arguments")
     parser.add_argument(

@@ -186,11 +186,8 @@ def _matcher(plan: Plan, sink: Sink, max_depth: int | None) -> CallMatcher:
 
 def describe(summary: Summary) -> list[str]:
     """The lines that summarize a trace for the user."""
-    counts = (
-        _count(summary.calls, "call"),
-        _count(summary.threads, "thread"),
-        _count(summary.processes, "process", "processes"),
-    )
+    threads = _count(summary.threads, "thread")
+    processes = _count(summary.processes, "process", "processes")
     losses = summary.losses
     lost = f"{_count(losses.events, 'event')} lost" if losses.events else "nothing lost"
     if not summary.losses_known:
@@ -199,11 +196,7 @@ def describe(summary: Summary) -> list[str]:
         lost = f"{lost} by the trace, but the capture is damaged"
     elif summary.damaged:
         lost = f"{lost}, and the capture is damaged"
-    what = counts[0]
-    if summary.points:
-        points = _count(summary.points, "point")
-        what = f"{what} and {points}" if summary.calls else points
-    seen = f"{what} in {counts[1]} of {counts[2]}"
+    seen = f"{count_shown(summary.calls, summary.points)} in {threads} of {processes}"
     if summary.counted is not None:
         seen = _count(summary.counted, *COUNTED[summary.counts]) + " counted"
     lines = [f"{seen}, {lost}"]
@@ -224,6 +217,12 @@ def describe(summary: Summary) -> list[str]:
     if not summary.losses_known:
         lines.append("  its counts of lost events and values are missing: more may have been lost")
     return lines
+
+
+def count_shown(calls: int, points: int) -> str:
+    """So many calls and points, in words, without those of which there are none."""
+    words = [_count(calls, "call")] if calls or not points else []
+    return " and ".join([*words, _count(points, "point")] if points else words)
 
 
 def _uncompared(losses: Losses) -> list[str]:

@@ -29,7 +29,7 @@ class ListedFunction(Struct, omit_defaults=True):
 
 def run(args: argparse.Namespace) -> int:
     """Print the functions. Raises `LbtraceError`."""
-    selected = select([args.kernel])
+    selected = select(args.kernel)
     types = KernelTypes()
     found = ((name, describe(name, types.find(name))) for name in selected.names)
     if args.json:

@@ -41,7 +41,7 @@ def list_arguments(function: Function) -> tuple[ListedArgument, ...]:
 def run(args: argparse.Namespace) -> int:
     """Print the system calls. Raises `LbtraceError`."""
     table = read_table(os.uname().machine)
-    names = select(table, [args.syscall])
+    names = select(table, args.syscall)
     if not args.json:
         write_lines(event_line(describe(table, name)) for name in names)
         return 0

@@ -24,7 +24,7 @@ class ListedTracepoint(Struct):
 
 def run(args: argparse.Namespace) -> int:
     """Print the tracepoints. Raises `LbtraceError`."""
-    names = select([args.tracepoint])
+    names = select(args.tracepoint)
     found = (describe(name, parse_format(read_format(name))) for name in names)
     if args.json:
         write_json([ListedTracepoint(f.name, f.address, list_arguments(f)) for f in found])

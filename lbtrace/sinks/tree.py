@@ -125,6 +125,8 @@ class Tree(LineSink):
             return
         if pending is not None:
             self._open(pending)
+        if not self._watched[call.probe] and self._plan.probes[call.probe].source == "syscall":
+            return  # it does not return: exit_group
         corner = self._paint(_DIM, "└ ")
         head = f"{self.indent(call.depth)}{corner}{self._ended(call)}"
         until = None if call.duration is None else call.start + call.duration

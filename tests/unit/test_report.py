@@ -290,7 +290,7 @@ def test_nothing_that_begins_later(tmp_path: Path, capfd: Any) -> None:
         assert main(["export", path, "--format", "jsonl", "--to", f"{time}ns"]) == 0
         shown = capfd.readouterr()
         assert shown.out.count('"type":"call"') == count
-        assert f"shown, as the options choose: {count:,} calls" in shown.err
+        assert f"shown, as the options choose: {count:,} call" in shown.err
 
 
 def test_nothing_is_chosen(tmp_path: Path, capfd: Any) -> None:
