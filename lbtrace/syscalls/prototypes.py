@@ -56,7 +56,7 @@ def _formal(table: Table, call: str, parameter: Parameter) -> Formal:
     type = _type(table, parameter)
     if chosen := table.chosen.get(f"{call}.{parameter.name}"):
         cases = [Case(keys, _case(table, parameter, group)) for keys, group in chosen.cases]
-        type = ByArgument(parameter.type, type.size, chosen.by, tuple(cases), type)
+        type = ByArgument(parameter.type, type.size, chosen.by, tuple(cases), type, type.signed)
     if structure := passed(table, f"{call}.{parameter.name}"):
         type = Pointer(parameter.type, 8, structure)
     return Formal(parameter.name, type, type.size, _whole(type.size))
@@ -87,12 +87,6 @@ def _type(table: Table, parameter: Parameter) -> Type:
     size = 8 if WIDE.search(name) else 4
     if size == 8 and ADDRESS.fullmatch(parameter.name):
         return Pointer("void *")
-    if name == "unsigned long" and ANYTHING.fullmatch(parameter.name):
-        return Word(name, size, False)
-    if name in ("uid_t", "gid_t"):
-        return Owner(name, size)
-    if parameter.name == "dev":
-        return Device(name, size, passed=True)
     return _number(table, parameter, size)
 
 
@@ -100,8 +94,16 @@ def _number(table: Table, parameter: Parameter, size: int) -> Type:
     name, group = parameter.type, table.groups.get(parameter.group)
     descriptor = bool(DESCRIPTOR.fullmatch(parameter.name))
     signed = descriptor or bool(SIGNED.match(name))
-    if group and group.constants:
-        return Flags(name, size, signed, group.field, group.constants)
+    if group:
+        if group.constants:
+            return Flags(name, size, signed, group.field, group.constants)
+        return Integer(name, size, signed)
+    if name == "unsigned long" and ANYTHING.fullmatch(parameter.name):
+        return Word(name, size, False)
+    if name in ("uid_t", "gid_t"):
+        return Owner(name, size)
+    if parameter.name == "dev":
+        return Device(name, size, passed=True)
     return Integer("int", 4, True) if descriptor else Integer(name, size, signed)
 
 

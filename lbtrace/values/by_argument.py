@@ -29,12 +29,9 @@ class ByArgument(NumberType, Struct, frozen=True, tag="by_argument"):
     by: str
     cases: tuple[Case, ...]
     other: Type
+    signed: bool = False
 
     computes = True
-
-    @property
-    def signed(self) -> bool:
-        return self.other.signed
 
     def constants(self) -> tuple[tuple[int, str], ...]:
         of_cases = [pair for case in self.cases if case.type for pair in case.type.constants()]

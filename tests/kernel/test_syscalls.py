@@ -298,6 +298,20 @@ def test_choices(lbtrace: Callable[..., Any], here: Path) -> None:
     assert [result for _, result in seen("recvfrom", "--where", "retval == 7")] == [received]
 
 
+def test_list(lbtrace: Callable[..., Any]) -> None:
+    done = lbtrace("list", "--syscall", "read", "--syscall", "close,!close")
+    assert done.stdout.split(maxsplit=1)[1] == "long read(int fd, char *buf, size_t count)\n"
+    assert lbtrace("list", "--syscall").stdout.count("\n") > 300
+
+
+def test_without_an_end(lbtrace: Callable[..., Any]) -> None:
+    """Also where more is printed before it would be."""
+    script = "for n in 1 2 3 4; do (sleep 0.1) & done; wait"
+    done = lbtrace("attach", "--syscall", "*", "--", "sh", "-c", script)
+    assert done.stdout.count("  exit_group(error_code=0)") == 5
+    assert "└ exit_group" not in done.stdout
+
+
 def test_errors(lbtrace: Callable[..., Any]) -> None:
     for options, said in (
         (["--syscall", "opena", "--", "true"], "nearest names: openat"),
