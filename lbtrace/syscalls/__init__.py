@@ -40,7 +40,7 @@ class Group(Struct, frozen=True, array_like=True):
 
 class Part(Struct, frozen=True, array_like=True):
     """A member of a structure: its ``name``, its ``offset`` and ``size`` in bytes, whether it is
-    ``signed``, and how it is ``written``: ``mode``, ``limit``, or as a number."""
+    ``signed``, and how it is ``written``: ``mode``, ``limit``, ``address``, or as a number."""
 
     name: str
     offset: int
