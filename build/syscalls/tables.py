@@ -28,7 +28,10 @@ HEADERS = (
     *("sys/eventfd.h", "sys/timerfd.h", "sys/signalfd.h", "sys/inotify.h", "sys/random.h"),
     *("sys/mount.h", "sys/prctl.h", "sys/stat.h", "sys/uio.h", "sys/ioctl.h"),
     *("netinet/in.h", "netinet/tcp.h", "linux/futex.h", "linux/fs.h", "linux/memfd.h"),
-    *("linux/falloc.h", "linux/sockios.h"),
+    *("linux/falloc.h", "linux/sockios.h", "sys/xattr.h", "sys/ptrace.h", "sys/time.h"),
+    *("netinet/udp.h", "linux/netlink.h", "linux/close_range.h", "linux/capability.h"),
+    *("linux/securebits.h", "linux/seccomp.h", "linux/bpf.h", "linux/mempolicy.h"),
+    *("linux/membarrier.h", "linux/mman.h"),
 )
 """What defines the constants."""
 
@@ -37,8 +40,11 @@ OWN_HEADERS = {"x86_64": ("asm/prctl.h",), "aarch64": ()}
 REAL_TIME = {f"SIGRT_{n}": 32 + n for n in range(33)}
 """Signals, as strace calls them."""
 
-OTHERS = {"SOL_UDP": 17, "P_ALL": 0, "P_PID": 1, "P_PGID": 2, "P_PIDFD": 3, **REAL_TIME}
-"""Constants that headers have as enumerators, or not at all."""
+DUMPABLE = {"SUID_DUMP_DISABLE": 0, "SUID_DUMP_USER": 1, "SUID_DUMP_ROOT": 2}
+"""As the kernel's include/linux/sched/coredump.h has them."""
+
+OTHERS = {"SOL_UDP": 17, **DUMPABLE, **REAL_TIME}
+"""Constants that no header has."""
 
 EXTRA = "".join(f"#define {name} {value}\n" for name, value in OTHERS.items())
 
@@ -51,12 +57,18 @@ def make(machine: str, work: Path) -> bytes:
     groups = list(_read_groups())
     values = _evaluate(machine, work)
     rows: dict[str, str] = {}
+    chosen: dict[str, Any] = {}
     named: dict[str, Any] = {}
     for name, way, patterns, arguments in groups:
         constants = _select(values, patterns)
         field = {"one": -1, "all": 0}.get(way, int(way) if way.isdigit() else 0)
         named[name] = [field, sorted((v, n) for n, v in constants.items())]
-        rows |= dict.fromkeys(arguments, name)
+        for argument, chooser, keys in _read_arguments(arguments):
+            if chooser:
+                cases = chosen.setdefault(argument, [chooser, []])[1]
+                cases.append([[values[key] for key in keys], name])
+            else:
+                rows[argument] = name
     calls = {}
     numbers = _numbers(machine)
     for call, arguments in _prototypes(machine):
@@ -67,7 +79,7 @@ def make(machine: str, work: Path) -> bytes:
             for type, name in arguments
         ]
         calls[call] = [numbers[call], shown]
-    missing = set(rows) - {f"{c}.{a[0]}" for c, (_, all) in calls.items() for a in all}
+    missing = {*rows, *chosen} - {f"{c}.{a[0]}" for c, (_, all) in calls.items() for a in all}
     unknown = [row for row in missing if not row.startswith("*") and machine == "x86_64"]
     if unknown:
         raise SystemExit(f"names.txt: there are no arguments {', '.join(sorted(unknown))}")
@@ -76,7 +88,7 @@ def make(machine: str, work: Path) -> bytes:
         filled["filled"] |= dict.fromkeys(arguments, title)
         if members:
             filled["structures"][title] = _lay_out(machine, work, title, members)
-    table = {"calls": calls, "groups": named, **filled}
+    table = {"calls": calls, "groups": named, "chosen": chosen, **filled}
     return json.dumps(table, separators=(",", ":")).encode()
 
 
@@ -114,6 +126,17 @@ def _read_groups() -> Iterator[tuple[str, str, list[str], list[str]]]:
         yield name, way, patterns.split(), arguments.split()
 
 
+def _read_arguments(arguments: Iterable[str]) -> Iterator[tuple[str, str, list[str]]]:
+    """Arguments, CALL.ARGUMENT, and of each the other one that counts, and its constants."""
+    for each in arguments:
+        start, _, chooser = each.rstrip("]").partition("[")
+        call, _, names = start.partition(".")
+        other, _, keys = chooser.partition("=")
+        for name in names.split(","):
+            whole = name if "." in name else f"{call}.{name}"
+            yield whole, other, keys.split("|")
+
+
 def _prototypes(machine: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     for line in (HERE / "prototypes.txt").read_text().splitlines():
         of, _, call = line.rpartition(": ")
@@ -148,14 +171,19 @@ def _includes() -> Path:
 
 
 def _evaluate(machine: str, work: Path) -> dict[str, int]:
-    """The integers among the macros of the headers."""
+    """The integers among the macros and enumerators of the headers."""
     lines = [*(f"#include <{name}>" for name in (*HEADERS, *OWN_HEADERS[machine])), EXTRA]
     source = work / f"constants.{machine}.c"
     source.write_text("\n".join(lines))
-    text = constants.preprocess(machine, source, "-dM")
-    wanted = [p for _, _, patterns, _ in _read_groups() for p in patterns if p[0] != "-"]
+    macros = constants.preprocess(machine, source, "-dM")
+    found = {*re.findall(r"^#define (\w+) .", macros, re.M)}
+    found |= {*re.findall(r"\b[A-Z]\w+", constants.preprocess(machine, source))}
+    groups = [*_read_groups()]
+    wanted = [p for _, _, patterns, _ in groups for p in patterns if p[0] != "-"]
+    for _, _, _, arguments in groups:
+        wanted += [key for _, _, keys in _read_arguments(arguments) for key in keys if key]
     tested = re.compile("|".join(fnmatch.translate(p) for p in wanted))
-    names = sorted(n for n in re.findall(r"^#define (\w+) .", text, re.M) if tested.fullmatch(n))
+    names = sorted(name for name in found if tested.fullmatch(name))
     return constants.evaluate(machine, source, lines, {name: name for name in names})
 
 

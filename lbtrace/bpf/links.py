@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from errno import EPERM
 from threading import Thread
 from typing import Any, TypeAlias
 
@@ -20,8 +21,9 @@ from lbtrace.bpf._libbpf import lib
 from lbtrace.bpf.attach import Attachment, Place, find_attach_type, find_event_type
 from lbtrace.bpf.backup_programs import TURN, TURNS, with_backups
 from lbtrace.bpf.features import Features, has_cookies, preempts_tracepoints
-from lbtrace.bpf.gate import check_pointer
+from lbtrace.bpf.gate import check_pointer, failure
 from lbtrace.bpf.objects import Programs, TraceObject
+from lbtrace.bpf.privileges import missing
 from lbtrace.errors import KernelError, UsageError
 from lbtrace.model import CLOSE, NO_BINARY, OPEN, POINT, Plan, Probe
 from lbtrace.probes import PROBES, ROLES, Mode, Source, hooked_pairs
@@ -129,7 +131,9 @@ def check_works(probes: Iterable[Probe]) -> None:
 
 
 def _tried(source: Source) -> str:
-    """The first of its attach types that works here. Raises `KernelError`."""
+    """The first of its attach types that works here. Raises `KernelError`, `PrivilegeError`."""
+    if missing():  # else the kernel seems to lack all
+        raise failure(EPERM, "trace functions of the kernel")
     if not has_cookies():
         raise KernelError(
             "this kernel does not tell which of its functions was called", "use Linux 5.15 or later"

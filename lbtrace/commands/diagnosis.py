@@ -74,31 +74,42 @@ def _places(survey: tuple[features.Feature, ...]) -> list[Check]:
     return [
         Check("lines", state, f"{lines}: needs uprobe"),
         Check("within", state, f"{within}: needs uprobe"),
+        _of_kernel("syscalls", "system calls", survey),
+        _of_kernel("off-CPU", "how long threads do not run, and where", survey),
         _tracepoints(survey),
         _kernel(survey),
     ]
 
 
+def _of_kernel(name: str, what: str, survey: tuple[features.Feature, ...]) -> Check:
+    """What traces of what the kernel does need: what it can since it has cookies."""
+    purpose = f"{what} (since 5.15)"
+    if any(feature.name == "cookie" and feature.works for feature in survey):
+        return Check(name, "ok", purpose)
+    return Check(name, "absent", f"{purpose}: use a later kernel")
+
+
 def _kernel(survey: tuple[features.Feature, ...]) -> Check:
     """What traces of the kernel's functions need."""
-    purpose = "functions of the kernel (since 5.15)"
-    cookie = any(feature.name == "cookie" and feature.works for feature in survey)
-    if not cookie or not kernel_plain.works():
-        hint = "use a kernel with CONFIG_KPROBE_EVENTS=y" if cookie else "use a later kernel"
-        return Check("kprobes", "absent", f"{purpose}: {hint}")
+    found = _of_kernel("kprobes", "functions of the kernel", survey)
+    if found.state != "ok":
+        return found
+    if not kernel_plain.works():
+        hint = "use a kernel with CONFIG_KPROBE_EVENTS=y"
+        return Check(found.name, "absent", f"{found.text}: {hint}")
     how = "all at once" if kernel_multi.works() else "one by one: 0.1 s each"
-    return Check("kprobes", "ok", f"{purpose}, attached {how}")
+    return Check(found.name, "ok", f"{found.text}, attached {how}")
 
 
 def _tracepoints(survey: tuple[features.Feature, ...]) -> Check:
     """What traces of tracepoints need."""
-    purpose = "named places in the kernel (since 5.15)"
-    if not any(feature.name == "cookie" and feature.works for feature in survey):
-        return Check("tracepoints", "absent", f"{purpose}: use a later kernel")
+    found = _of_kernel("tracepoints", "named places in the kernel", survey)
+    if found.state != "ok":
+        return found
     try:
-        return Check("tracepoints", "ok", f"{len(list_events()):,} {purpose}")
+        return Check(found.name, "ok", f"{len(list_events()):,} {found.text}")
     except KernelError as error:
-        return Check("tracepoints", "absent", f"{purpose}: {': '.join(error.command_line)}")
+        return Check(found.name, "absent", f"{found.text}: {': '.join(error.command_line)}")
 
 
 def _perf_events(survey: tuple[features.Feature, ...]) -> list[Check]:

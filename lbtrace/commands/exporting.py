@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 from lbtrace.capture import Capture, read_capture
 from lbtrace.commands.destination import Destination
 from lbtrace.commands.ending import LOST
-from lbtrace.commands.output import describe, make_sink, open_output, render
+from lbtrace.commands.output import count_shown, describe, make_sink, open_output, render
 from lbtrace.commands.progress import Progress
 from lbtrace.commands.streams import report, say
 from lbtrace.errors import NoMatchError, UsageError
@@ -169,8 +169,7 @@ def _filtered(sink: Sink, plan: Plan, filter: Filter, *, alone: bool) -> Filtere
 def _describe_filtered(made: Sequence[Filtered]) -> list[str]:
     lines = []
     for sink in made:
-        points = f" and {counted(sink.points, 'point')}" if sink.points else ""
-        lines.append(f"  shown, as the options choose: {counted(sink.calls, 'call')}{points}")
+        lines.append(f"  shown, as the options choose: {count_shown(sink.calls, sink.points)}")
         if sink.lacks_thread:
             lines.append(f"  no call is of a thread {sink.lacks_thread}")
     return lines

@@ -54,14 +54,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="list the markers (USDT) with their arguments: all, or PROVIDER:NAME, glob, /regex/",
     )
     for name in KERNEL:
-        parser.add_argument(
-            option_of(name),
-            type=nonempty,
-            nargs="?",
-            const="*",
-            metavar=NAMING[name].values,
-            help=f"list {NAMING[name].help}; or all",
-        )
+        help = f"list {NAMING[name].help}; or all"
+        repeatable(parser, option_of(name), NAMING[name].values, help, alone="*")
     repeatable(parser, "--provider", "FILE", "definitions of markers: names and types of arguments")
     parser.add_argument(
         "--inlined",

@@ -198,15 +198,23 @@ def _terminal_width() -> int:
 
 
 def repeatable(
-    options: ArgumentParser | _ArgumentGroup, name: str, metavar: str, help: str, short: str = ""
+    options: ArgumentParser | _ArgumentGroup,
+    name: str,
+    metavar: str,
+    help: str,
+    short: str = "",
+    alone: str | None = None,
 ) -> None:
-    """Add an option that may be given several times; its value is a list of texts."""
+    """Add an option that may be given several times; its value is a list of texts. Given ``alone``,
+    without a text, it means this one."""
     options.add_argument(
         *([short] if short else []),
         name,
         metavar=metavar,
         type=nonempty,
         action="append",
+        nargs=None if alone is None else "?",
+        const=alone,
         default=[],
         help=f"{help} (repeatable)",
     )

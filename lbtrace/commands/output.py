@@ -187,11 +187,8 @@ def _matcher(plan: Plan, sink: Sink, max_depth: int | None) -> CallMatcher:
 
 def describe(summary: Summary) -> list[str]:
     """The lines that summarize a trace for the user."""
-    counts = (
-        counted(summary.calls, "call"),
-        counted(summary.threads, "thread"),
-        counted(summary.processes, "process", "processes"),
-    )
+    threads = counted(summary.threads, "thread")
+    processes = counted(summary.processes, "process", "processes")
     losses = summary.losses
     lost = f"{counted(losses.events, 'event')} lost" if losses.events else "nothing lost"
     if not summary.losses_known:
@@ -200,11 +197,7 @@ def describe(summary: Summary) -> list[str]:
         lost = f"{lost} by the trace, but the capture is damaged"
     elif summary.damaged:
         lost = f"{lost}, and the capture is damaged"
-    what = counts[0]
-    if summary.points:
-        points = counted(summary.points, "point")
-        what = f"{what} and {points}" if summary.calls else points
-    seen = f"{what} in {counts[1]} of {counts[2]}"
+    seen = f"{count_shown(summary.calls, summary.points)} in {threads} of {processes}"
     if summary.counted is not None:
         seen = counted(summary.counted, *COUNTED[summary.counts]) + " counted"
     lines = [f"{seen}, {lost}"]
@@ -225,6 +218,12 @@ def describe(summary: Summary) -> list[str]:
     if not summary.losses_known:
         lines.append("  its counts of lost events and values are missing: more may have been lost")
     return lines
+
+
+def count_shown(calls: int, points: int) -> str:
+    """So many calls and points, in words, without those of which there are none."""
+    words = [counted(calls, "call")] if calls or not points else []
+    return " and ".join([*words, counted(points, "point")] if points else words)
 
 
 def _uncompared(losses: Losses) -> list[str]:

@@ -42,7 +42,7 @@ class ListedEvent(Struct, omit_defaults=True):
 
 def run(kind: str, args: argparse.Namespace) -> int:
     """Print what the option ``kind`` names. Raises `LbtraceError`."""
-    selection = Selection(named={kind: (vars(args)[kind],)}, force=True)
+    selection = Selection(named={kind: tuple(vars(args)[kind])}, force=True)
     items = [*find(NAMING[kind].finder, [], selection)]
     found = [_described(each) for each in items if isinstance(each, Found)]
     if args.json:

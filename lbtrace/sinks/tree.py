@@ -57,7 +57,7 @@ from lbtrace.sinks.layout import PLAIN, Layout
 from lbtrace.sinks.line_sink import Lines, LineSink, Piece, Pieces
 from lbtrace.sinks.times import Times
 from lbtrace.text import clean, duration
-from lbtrace.values.mode import UNUSED
+from lbtrace.values.datum import UNUSED
 from lbtrace.values.notation import argument_text, results_text, text
 
 if TYPE_CHECKING:
@@ -125,6 +125,8 @@ class Tree(LineSink):
             return
         if pending is not None:
             self._open(pending)
+        if not self._watched[call.probe] and self._plan.probes[call.probe].source == "syscall":
+            return  # it does not return: exit_group
         corner = self._paint(_DIM, "└ ")
         head = f"{self.indent(call.depth)}{corner}{self._ended(call)}"
         until = None if call.duration is None else call.start + call.duration

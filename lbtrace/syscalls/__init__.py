@@ -40,7 +40,7 @@ class Group(Struct, frozen=True, array_like=True):
 
 class Part(Struct, frozen=True, array_like=True):
     """A member of a structure: its ``name``, its ``offset`` and ``size`` in bytes, whether it is
-    ``signed``, and how it is ``written``: ``mode``, ``limit``, or as a number."""
+    ``signed``, and how it is ``written``: ``mode``, ``limit``, ``address``, or as a number."""
 
     name: str
     offset: int
@@ -57,12 +57,22 @@ class Structure(Struct, frozen=True, array_like=True):
     more: int
 
 
+class Chosen(Struct, frozen=True, array_like=True):
+    """What decides about the names of an argument: another one, ``by``. ``cases`` are numbers of
+    that one and the `Group` that counts then."""
+
+    by: str
+    cases: tuple[tuple[tuple[int, ...], str], ...]
+
+
 class Table(Struct, frozen=True):
-    """The calls, groups and structures of a machine, by name; ``filled`` says what calls fill
+    """The calls, groups and structures of a machine, by name; ``chosen`` has the arguments,
+    ``CALL.ARGUMENT``, whose group another one decides about; ``filled`` says what calls fill
     where ``CALL.ARGUMENT`` leads, and what they are passed where ``<CALL.ARGUMENT`` does."""
 
     calls: dict[str, Call]
     groups: dict[str, Group]
+    chosen: dict[str, Chosen]
     structures: dict[str, Structure]
     filled: dict[str, str]
 

@@ -14,6 +14,7 @@ from lbtrace.model.wire_limits import VALUES
 from lbtrace.syscalls import Call, Table
 from lbtrace.syscalls.structures import SOCKET_ADDRESS, fetch_filled
 from lbtrace.values.argument_vector import ArgumentVector
+from lbtrace.values.by_argument import ByArgument
 from lbtrace.values.mode import Mode
 from lbtrace.values.outcome import Outcome
 from lbtrace.values.pointer import Pointer
@@ -87,6 +88,9 @@ def with_buffers(
         elif type == "umode_t" and parameters[number - 1].name in ("flags", "oflag"):
             members = (parameters[number - 1], value)
             parameters[number] = replace(value, type=Mode(type, 4, CREATES), members=members)
+        elif isinstance(value.type, ByArgument):
+            by = [each for each in parameters if each.name == value.type.by]
+            parameters[number] = replace(value, members=(*by, value)) if by else value
     made = replace(values, parameters=tuple(parameters), fetches=tuple(fetches))
     result = values.result
     if result is None or not isinstance(result.type, Outcome):

@@ -7,12 +7,16 @@ import re
 from lbtrace.model import Formal, Prototype, Scalar, Type
 from lbtrace.syscalls import Parameter, Table
 from lbtrace.syscalls.structures import passed
+from lbtrace.values.by_argument import ByArgument, Case
 from lbtrace.values.character import Character
+from lbtrace.values.device import Device
 from lbtrace.values.flags import Flags
 from lbtrace.values.integer import Integer
 from lbtrace.values.mode import Mode
 from lbtrace.values.outcome import Outcome
+from lbtrace.values.owner import Owner
 from lbtrace.values.pointer import Pointer
+from lbtrace.values.word import Word
 
 NEVER_RETURN = frozenset({"exit", "exit_group", "rt_sigreturn"})
 """Calls whose return nobody sees, or that of another call."""
@@ -20,8 +24,11 @@ NEVER_RETURN = frozenset({"exit", "exit_group", "rt_sigreturn"})
 MAPPING = frozenset({"mmap", "mremap", "brk", "shmat"})
 """Calls that return addresses."""
 
-ADDRESS = re.compile(r"(new_)?addr|start|brk|addr_hint")
+ADDRESS = re.compile(r"(new_)?addr|start|brk|addr_hint|newsp|tls")
 """Names of numbers that are addresses."""
+
+ANYTHING = re.compile(r"arg\d?|data|idx\d")
+"""Names of numbers that may be addresses."""
 
 DESCRIPTOR = re.compile(r"[a-z]*fd")
 
@@ -47,9 +54,22 @@ def prototype_of(table: Table, name: str) -> Prototype:
 
 def _formal(table: Table, call: str, parameter: Parameter) -> Formal:
     type = _type(table, parameter)
+    if chosen := table.chosen.get(f"{call}.{parameter.name}"):
+        cases = [Case(keys, _case(table, parameter, group)) for keys, group in chosen.cases]
+        type = ByArgument(parameter.type, type.size, chosen.by, tuple(cases), type, type.signed)
     if structure := passed(table, f"{call}.{parameter.name}"):
         type = Pointer(parameter.type, 8, structure)
     return Formal(parameter.name, type, type.size, _whole(type.size))
+
+
+def _case(table: Table, parameter: Parameter, group: str) -> Type | None:
+    """What an argument is where the ``group`` counts."""
+    if group == "unused":
+        return None
+    if group == "address":
+        return Pointer("void *")
+    size = 8 if WIDE.search(parameter.type) else 4
+    return _number(table, Parameter(parameter.name, parameter.type, group), size)
 
 
 def _whole(size: int) -> tuple[Scalar, ...]:
@@ -75,7 +95,15 @@ def _number(table: Table, parameter: Parameter, size: int) -> Type:
     descriptor = bool(DESCRIPTOR.fullmatch(parameter.name))
     signed = descriptor or bool(SIGNED.match(name))
     if group:
-        return Flags(name, size, signed, group.field, group.constants)
+        if group.constants:
+            return Flags(name, size, signed, group.field, group.constants)
+        return Integer(name, size, signed)
+    if name == "unsigned long" and ANYTHING.fullmatch(parameter.name):
+        return Word(name, size, False)
+    if name in ("uid_t", "gid_t"):
+        return Owner(name, size)
+    if parameter.name == "dev":
+        return Device(name, size, passed=True)
     return Integer("int", 4, True) if descriptor else Integer(name, size, signed)
 
 

@@ -17,6 +17,7 @@ from lbtrace.values.base import Member
 from lbtrace.values.flags import Flags
 from lbtrace.values.integer import Integer, fixed_width
 from lbtrace.values.mode import Mode
+from lbtrace.values.pointer import Pointer
 from lbtrace.values.record import Record
 from lbtrace.values.socket_address import SocketAddress
 from lbtrace.values.wait_status import WaitStatus
@@ -74,6 +75,8 @@ def _type(table: Table, kind: str) -> Type:
 def _number(part: Part) -> Type:
     if part.written == "mode":
         return Mode("umode_t", part.size)
+    if part.written == "address":
+        return Pointer("void *")
     if part.written == "limit":
         return Flags("rlim_t", part.size, field=-1, values=UNLIMITED)
     return fixed_width(part.size, signed=part.signed)

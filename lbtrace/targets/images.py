@@ -43,6 +43,11 @@ def open_images(target: Target, names: Sequence[str]) -> OpenedImages:
     if target.command:
         program = find_command(*target.command)
         names = names or [program]
+    if not names and target.every:
+        raise UsageError(
+            f"{option('all')} is about system calls, tracepoints and functions of the kernel",
+            f"name a file whose functions are traced in every process: {option('binary', 'PATH')}",
+        )
     if not names:
         raise UsageError(
             "nothing to trace is named",

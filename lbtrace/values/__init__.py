@@ -117,6 +117,8 @@ KINDS = (
     Kind("wait_status", "WaitStatus"),
     Kind("argument_vector", "ArgumentVector"),
     Kind("device", "Device"),
+    Kind("owner", "Owner"),
+    Kind("by_argument", "ByArgument"),
     Kind("outcome", "Outcome"),
     Kind("filled", "Filling"),
     Kind("failing", "Failing"),

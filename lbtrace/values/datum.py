@@ -148,6 +148,10 @@ class Unreadable(Form, Struct, frozen=True):
         return None
 
 
+UNUSED = Unreadable("not used")
+"""Stands for an argument at which the called one does not look."""
+
+
 class Argument(Struct, frozen=True):
     """An argument of a call, or a member of a record: ``name`` and ``value``."""
 

@@ -1,5 +1,5 @@
 """Numbers of devices as the kernel has them (``MINORBITS`` in include/linux/kdev_t.h), written as
-it prints them: ``8,1``."""
+it prints them: ``8,1``, and as system calls are passed them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,25 @@ class Numbers(WrittenNumber):
         return f"{self >> MINOR_BITS},{self & (1 << MINOR_BITS) - 1}"
 
 
+class PassedNumbers(WrittenNumber):
+    """The same with the driver amid the device (``new_decode_dev``)."""
+
+    __slots__ = ()
+
+    def text(self) -> str:
+        return f"{self >> 8 & 0xFFF},{self & 0xFF | self >> 12 & 0xFFF00}"
+
+
 class Device(NumberType, Struct, frozen=True, tag="device"):
-    """A number of four bytes that is written as two."""
+    """A number of four bytes that is written as two; ``passed`` to a system call or not."""
 
     name: str
     size: int
+    passed: bool = False
 
     computes = True
 
     def decoder(self) -> Decoder:
         mask = (1 << 8 * self.size) - 1
-        return lambda raw: Numbers(raw & mask)
+        written = PassedNumbers if self.passed else Numbers
+        return lambda raw: written(raw & mask)

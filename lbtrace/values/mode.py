@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from lbtrace.values.base import Decoder, NumberType, Probe, Reader, Value
-from lbtrace.values.datum import Unreadable, WrittenNumber
+from lbtrace.values.datum import UNUSED, WrittenNumber
 
 KINDS = {
     0o14: "S_IFSOCK", 0o12: "S_IFLNK", 0o10: "S_IFREG", 0o6: "S_IFBLK", 0o4: "S_IFDIR",
@@ -23,9 +23,6 @@ class Permissions(WrittenNumber):
         kind = KINDS.get(int(self) >> 12)
         rest = int(self) & 0o7777 if kind else int(self)
         return "|".join(filter(None, (kind, f"0{rest:o}" if rest else "0")))
-
-
-UNUSED = Unreadable("not used")
 
 
 class Mode(NumberType, Struct, frozen=True, tag="mode"):

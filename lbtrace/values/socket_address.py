@@ -1,4 +1,5 @@
-"""Addresses of sockets (``struct sockaddr``): ``127.0.0.1:80``."""
+"""Addresses of sockets (``struct sockaddr``): ``127.0.0.1:80``, ``[fe80::1%2]:80`` at the interface
+of number 2."""
 
 from __future__ import annotations
 
@@ -55,7 +56,9 @@ def _read(data: bytes) -> Datum:
     if family == AF_INET and len(rest) >= 6:
         return Endpoint(f"{inet_ntop(AF_INET, rest[2:6])}:{port}")
     if family == AF_INET6 and len(rest) >= 22:
-        return Endpoint(f"[{inet_ntop(AF_INET6, rest[6:22])}]:{port}")
+        number = int.from_bytes(rest[22:26], "little")
+        scope = f"%{number}" if number else ""
+        return Endpoint(f"[{inet_ntop(AF_INET6, rest[6:22])}{scope}]:{port}")
     if family == UNIX:
         name = rest.split(b"\0", 1)[0] if rest[:1] != b"\0" else b"@" + rest[1:]
         return Endpoint("unix:" + name.decode(errors="replace"))

@@ -61,7 +61,7 @@ class Text(Form, Struct, frozen=True):
         return f'"{inside}"…{known}'
 
     def json(self) -> str:
-        return characters(self)
+        return self.data.decode("utf-8", "surrogateescape")
 
     def label(self) -> str:
         return self.text() if self.cut else characters(self)

@@ -62,9 +62,11 @@ def test_what_is_missing(
     assert (reported.returncode, reported.stderr) == (1, "")
     for line in (*lines, "functions cannot be traced here\n"):
         assert line in reported.stdout
-    attached = run(command, f"{before} {LBTRACE} attach --func fib -- {public_fib} 1")
-    assert attached.returncode == 1
-    assert len(attached.stderr.splitlines()) == 2, attached.stderr
+    for words in ("--func fib", "--kernel vfs_read"):
+        attached = run(command, f"{before} {LBTRACE} attach {words} -- {public_fib} 1")
+        assert attached.returncode == 1
+        assert len(attached.stderr.splitlines()) == 2, attached.stderr
+        assert before or "CAP_BPF and CAP_PERFMON missing" in attached.stderr
 
 
 def test_processes_of_others(start: Callable[..., Any], programs: Path) -> None:

@@ -157,6 +157,8 @@ def test_pid_is_gone(lbtrace: Run, programs: Path) -> None:
 
 def test_nothing_to_trace(lbtrace: Run) -> None:
     explains(lbtrace("attach", "--func", "fib"), 2, "nothing to trace is named")
+    done = lbtrace("attach", "--all", "--func", "malloc")
+    explains(done, 2, "in every process: --binary PATH")
 
 
 def test_pid_and_command(lbtrace: Run, programs: Path) -> None:

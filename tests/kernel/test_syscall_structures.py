@@ -96,3 +96,15 @@ def test_passed_structures(lbtrace: Run, tmp_path: Path) -> None:
     assert len(values) == 1 or sys.version_info >= (3, 11)
     done = lbtrace("attach", "--syscall", "clock_nanosleep", "--depth", "1", "--", "sleep", "0.01")
     assert "rqtp=&{tv_sec=0, tv_nsec=10000000}" in done.stdout
+
+
+def test_buffers_of_a_vector(lbtrace: Run, tmp_path: Path) -> None:
+    output = tmp_path / "calls.jsonl"
+    chosen = ("--arg", "str(vec->iov_base, vec->iov_len)", "--arg", "str(vec[1].iov_base, 3)")
+    traced = ("--syscall", "writev", *chosen, "--where", "vec->iov_len == 6", "-o", output)
+    script = "import os; os.writev(1, [b'first ', b'second'])"
+    lbtrace("attach", *traced, "--", sys.executable, "-S", "-c", script)
+    rows = map(json.loads, output.read_text().splitlines())
+    (call,) = (row for row in rows if row["type"] == "call")
+    assert [each["value"] for each in call["args"]] == ["first ", "sec"]
+    assert call["result"] == 12

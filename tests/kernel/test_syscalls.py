@@ -15,12 +15,18 @@ PROGRAM = r"""
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static void on_signal(int number) { write(1, "signal\n", 7); }
@@ -38,6 +44,33 @@ static void *work(void *text)
 {
 	save(text);
 	return NULL;
+}
+
+static void name_constants(int sock)
+{
+	int one = 1, udp = socket(AF_INET6, SOCK_DGRAM, IPPROTO_UDP);
+	int memory = memfd_create("memory", MFD_ALLOW_SEALING);
+	struct flock lock = {F_WRLCK};
+
+	setsockopt(sock, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	setsockopt(sock, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(udp, SOL_IPV6, IPV6_V6ONLY, &one, sizeof(one));
+	fcntl(sock, F_SETFD, FD_CLOEXEC);
+	fcntl(sock, F_SETFD, 0);
+	fcntl(sock, F_GETFL, &one);
+	fcntl(sock, F_SETFL, O_RDWR | O_APPEND);
+	fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
+	fcntl(memory, F_SETLK, &lock);
+	ioctl(udp, FIONBIO, &one);
+	prctl(PR_SET_DUMPABLE, 1);
+	prctl(PR_GET_DUMPABLE, 7);
+	prctl(PR_CAPBSET_READ, 21);
+	prctl(PR_SET_TIMERSLACK, 70000);
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	setxattr("missing", "user.key", "text", 4, XATTR_CREATE);
+	close_range(3000, 4000, CLOSE_RANGE_CLOEXEC);
+	chown(".", -1, getgid());
+	mmap(0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
 int main(int count, char **words)
@@ -63,6 +96,7 @@ int main(int count, char **words)
 		execlp("cat", "cat", "saved", NULL);
 	}
 	wait(NULL);
+	name_constants(sock);
 	lseek(99, 0, SEEK_END);
 	return save("end") < 0;
 }
@@ -184,8 +218,6 @@ def is_same(one: Any, other: str) -> bool:
     if re.fullmatch(r"-?\d+", other) and isinstance(one, int):
         return int(other, 8 if other[0] == "0" else 10) == one
     if NAMES.fullmatch(other) and other != "NULL" and not str(one).startswith("0x"):
-        if other.startswith("IPPROTO_"):
-            return True
         words = {*re.sub(r"(FUTEX_\w+)_PRIVATE", r"\1|FUTEX_PRIVATE_FLAG", other).split("|")}
         return {*str(one).split("|")} == words - {"AT_STATX_SYNC_AS_STAT"}
     return True
@@ -225,6 +257,23 @@ def test_below_functions(lbtrace: Callable[..., Any], here: Path) -> None:
     assert 'filename="/etc/hostname", flags=O_RDONLY) = ' in done.stdout
 
 
+def test_what_another_argument_decides(lbtrace: Callable[..., Any], here: Path) -> None:
+    """What a number means, and whether it counts at all, and whether it is an address."""
+    done = lbtrace("attach", "--syscall", "prctl,fcntl,ioctl", "--", *program(here))
+    for call in (
+        "prctl(option=PR_GET_DUMPABLE) = 1",
+        "prctl(option=PR_SET_TIMERSLACK, arg2=70000) = 0",
+        "cmd=F_GETFL) = ",
+        "cmd=F_SETFD, arg=0) = 0",
+        "cmd=F_SETLK, arg=0x7f",
+        "cmd=FIONBIO, arg=0x7f",
+    ):
+        assert call in done.stdout
+    where = ("--where", "arg == FD_CLOEXEC and cmd == F_SETFD")
+    done = lbtrace("attach", "--syscall", "fcntl", *where, "--", *program(here))
+    assert done.stdout.count("fcntl(") == done.stdout.count("cmd=F_SETFD, arg=FD_CLOEXEC") == 1
+
+
 def test_choices(lbtrace: Callable[..., Any], here: Path) -> None:
     def seen(name: str, *options: str) -> list[tuple[Any, Any]]:
         command = ["attach", "--syscall", name, *options, "-o", here / "x.jsonl", "--force"]
@@ -247,6 +296,20 @@ def test_choices(lbtrace: Callable[..., Any], here: Path) -> None:
     received = {"returned": 7, "ubuf": "one\0two"}
     assert seen("recvfrom")[-1][1] == received
     assert [result for _, result in seen("recvfrom", "--where", "retval == 7")] == [received]
+
+
+def test_list(lbtrace: Callable[..., Any]) -> None:
+    done = lbtrace("list", "--syscall", "read", "--syscall", "close,!close")
+    assert done.stdout.split(maxsplit=1)[1] == "long read(int fd, char *buf, size_t count)\n"
+    assert lbtrace("list", "--syscall").stdout.count("\n") > 300
+
+
+def test_without_an_end(lbtrace: Callable[..., Any]) -> None:
+    """Also where more is printed before it would be."""
+    script = "for n in 1 2 3 4; do (sleep 0.1) & done; wait"
+    done = lbtrace("attach", "--syscall", "*", "--", "sh", "-c", script)
+    assert done.stdout.count("  exit_group(error_code=0)") == 5
+    assert "└ exit_group" not in done.stdout
 
 
 def test_errors(lbtrace: Callable[..., Any]) -> None:
