@@ -23,6 +23,9 @@ RESTARTS = {
 
 ERRORS = {**errorcode, 95: "EOPNOTSUPP", **RESTARTS}
 
+NUMBERS = {f"-{name}": -number for number, name in reversed(ERRORS.items())}
+"""The results that have names."""
+
 MOST = 4095
 """``MAX_ERRNO`` (include/linux/err.h)."""
 

@@ -1,0 +1,194 @@
+"""What the values of a recorded call are to a condition: numbers, texts, members."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from lbtrace.expressions.tree import Comparison, ExpressionError, parts_of
+from lbtrace.model import Call, Function
+from lbtrace.values.base import Type
+from lbtrace.values.character import UNDECODED
+from lbtrace.values.datum import Argument, Datum, Form, Unreadable, find_value, keys_of
+from lbtrace.values.outcome import NUMBERS, Filled
+from lbtrace.values.pointer import Address, Referent
+from lbtrace.values.string import Text
+
+LOWEST_BYTE = 0xFF
+
+
+class Word(NamedTuple):
+    """A name that is none of the call's values: perhaps of a constant."""
+
+    name: str
+
+
+class LacksName(Exception):
+    """The call has no value of this name."""
+
+
+class NotRecorded(Exception):
+    """The capture does not have the value of this call."""
+
+
+def arguments_of(call: Call) -> dict[str, Datum]:
+    """Return the arguments of a call by name. What the call has filled, or what could be read only
+    when it had ended, is what its argument leads to."""
+    names = keys_of(each.name for each in call.args)
+    found = dict(zip(names, (each.value for each in call.args), strict=True))
+    if isinstance(call.result, Filled):
+        for each in call.result.fields[1:]:
+            if each.name in found:
+                found[each.name] = _with_content(found[each.name], each)
+    return found
+
+
+def _with_content(argument: Datum, content: Argument) -> Datum:
+    return Referent(argument, content.value) if isinstance(argument, Address) else content.value
+
+
+def constants_of(function: Function) -> dict[str, int]:
+    """Return the numbers of the names that values of a function have, but for those that are names
+    of several; and those of the errors that a system call returns."""
+    found: dict[str, int] = {}
+    several: set[str] = set()
+    for part in parts_of((function.parameters, function.result)):
+        for number, name in part.constants() if isinstance(part, Type) else ():
+            if found.setdefault(name, number) != number:
+                several.add(name)
+    return {name: n for name, n in found.items() if name not in several} | NUMBERS
+
+
+def number_of_symbol(symbol: str, constants: Mapping[str, int]) -> int:
+    """Return the number that is written as a name, or as those of its flags."""
+    number = 0
+    for part in symbol.split("|"):
+        if part in constants:
+            number |= constants[part]
+        elif part.startswith("0x"):
+            number |= int(part, 16)
+        else:
+            raise NotRecorded
+    return number
+
+
+def cut_text(value: Any, length: int) -> Text:
+    """Return so many bytes of a text, or of what lies behind an address."""
+    value = inner_of(value)
+    if syntax_of(value) != "string":
+        raise NotRecorded
+    if length <= len(value.data):
+        return Text(value.data[:length], length)
+    if value.length is None or length > value.length:
+        raise NotRecorded
+    return Text(value.data, length)
+
+
+def recorded(datum: Datum) -> Any:
+    if datum is None or isinstance(datum, Unreadable):
+        raise NotRecorded
+    return datum
+
+
+def syntax_of(value: Any) -> str:
+    return value.syntax if isinstance(value, Form) else ""
+
+
+def span_of(value: Any) -> float | None:
+    """How many nanoseconds a span of time takes, also one to which a reference leads."""
+    value = value.value if syntax_of(value) == "reference" else value
+    return value.span() if isinstance(value, Form) else None
+
+
+def inner_of(value: Any) -> Any:
+    """What a pointer that was followed leads to; other values are themselves."""
+    if isinstance(value, Word):
+        raise LacksName(value.name)
+    return value.value if syntax_of(value) == "reference" else value
+
+
+def number_of(value: Any) -> float:
+    if isinstance(value, int | float):
+        return value
+    if (span := span_of(value)) is not None:
+        return span
+    if syntax_of(value) == "character":
+        code = ord(value)
+        return code - UNDECODED if UNDECODED <= code <= UNDECODED + LOWEST_BYTE else code
+    if syntax_of(value) == "reference":
+        return int(value.address)
+    if isinstance(value, Word):
+        raise LacksName(value.name)
+    raise NotRecorded
+
+
+def address_of(value: Any) -> int:
+    """Not 0 where a value is certainly not null."""
+    if isinstance(value, int):
+        return value
+    if syntax_of(value) in ("string", "reference") or hasattr(value, "fields"):
+        return 1
+    raise NotRecorded
+
+
+def text_of(value: Any) -> tuple[bytes, int | None] | None:
+    """The bytes of text, as far as they were read, and their true number, if known."""
+    if isinstance(value, Word):
+        return None
+    value = inner_of(value)
+    if isinstance(value, bytes):
+        return value, len(value)
+    if syntax_of(value) == "string":
+        return value.data, value.length
+    if isinstance(value, str):
+        return value.encode(errors="replace"), len(value.encode(errors="replace"))
+    return None
+
+
+def compare_text(test: Comparison, wanted: bytes, data: bytes, length: int | None) -> bool:
+    whole = length == len(data)
+    if test.operator in ("startswith", "lacks"):
+        if not whole and len(data) < len(wanted) and wanted.startswith(data):
+            raise NotRecorded
+        return data.startswith(wanted) == (test.operator == "startswith")
+    if whole:
+        return equality(test, data == wanted)
+    if not wanted.startswith(data) or length not in (None, len(wanted)):
+        return equality(test, equal=False)
+    raise NotRecorded
+
+
+def equality(test: Comparison, equal: bool) -> bool:
+    if test.operator not in ("==", "!="):
+        raise ExpressionError(
+            test.at, "text and names are compared with ==, != or startswith", 'path == "/x"'
+        )
+    return equal == (test.operator == "==")
+
+
+def member_of(value: Any, name: str) -> Any:
+    try:
+        return recorded(find_value(inner_of(value).fields, name))
+    except (AttributeError, KeyError):
+        raise NotRecorded from None
+
+
+def element_of(value: Any, index: int) -> Any:
+    inner = inner_of(value)
+    if syntax_of(value) == "reference" and index == 0 and not hasattr(inner, "__len__"):
+        return recorded(inner)
+    if syntax_of(inner) == "string":
+        inner = inner.data
+    try:
+        return recorded(inner[index])
+    except (TypeError, LookupError):
+        raise NotRecorded from None
+
+
+def length_of(value: Any) -> int:
+    inner = inner_of(value)
+    if syntax_of(inner) == "string" and inner.length is not None:
+        return int(inner.length)
+    if hasattr(inner, "more") and inner.more >= 0 and hasattr(inner, "__len__"):
+        return len(inner) + int(inner.more)
+    raise NotRecorded
