@@ -53,7 +53,16 @@ static __always_inline bool has_unread(void)
 {
 	__u32 tid = bpf_get_current_pid_tgid();
 
-	return any_unread && !bpf_map_delete_elem(&unread_texts, &tid);
+	return any_unread && bpf_map_lookup_elem(&unread_texts, &tid);
+}
+
+/* It has left the call. */
+static __always_inline void forget_unread(void)
+{
+	__u32 tid = bpf_get_current_pid_tgid();
+
+	if (any_unread)
+		bpf_map_delete_elem(&unread_texts, &tid);
 }
 
 /* A function of its own: what calls it has little room on the stack. */
@@ -74,12 +83,14 @@ static __always_inline void pass(void *cookies, struct task_struct *task, struct
 		return;
 	cookie = find_cookie(cookies, number);
 	if (cookie && kind == LBT_CLOSE && has_unread())
-		cookie = find_cookie(cookies, LBT_SYSCALLS + number);
+		cookie = find_cookie(cookies, LBT_SYSCALLS + number) ?: cookie;
 	if (!cookie)
 		return;
 	begin_walks(NULL, 0, 0);
 	handle_hit_of(cookie - 1, regs, kind, false, NULL);
 	end_walks();
+	if (kind == LBT_CLOSE)
+		forget_unread();
 }
 
 SEC("?raw_tp/sys_enter")
