@@ -17,6 +17,7 @@ from lbtrace.expressions.recorded_values import (
     cut_text,
     element_of,
     equality,
+    is_address,
     length_of,
     member_of,
     number_of,
@@ -52,9 +53,7 @@ from lbtrace.expressions.tree import (
 )
 from lbtrace.expressions.unsuited import no_unit
 from lbtrace.model import Call, Plan
-from lbtrace.values.datum import Datum
-from lbtrace.values.outcome import Filled
-from lbtrace.values.pointer import Address
+from lbtrace.values.datum import Datum, Form
 
 NULLS = frozenset({"nil", "NULL", "null", "nullptr", "None"})
 TRUTHS = {"true": 1, "false": 0}
@@ -177,7 +176,7 @@ class RecordedTest:
                 return equality(test, self._is_word(one, other))
             if isinstance(one, bytes) and (data := text_of(other)) is not None:
                 return compare_text(test, one, *data)
-            if isinstance(one, bytes) and isinstance(other, Address):
+            if isinstance(one, bytes) and is_address(other):
                 if other:
                     raise NotRecorded
                 return False  # no text is there, as the kernel program has it
@@ -267,7 +266,7 @@ class RecordedTest:
             if call.end == "point" or (call.end == "returned" and call.result is None):
                 raise LacksName(name)
             result = recorded(call.result)
-            return recorded(result.fields[0].value) if isinstance(result, Filled) else result
+            return recorded(result.returned()) if isinstance(result, Form) else result
         if name in OF_CALLS:
             value = OF_CALLS[name](call)
             if value is None:

@@ -9,10 +9,8 @@ from lbtrace.expressions.tree import Comparison, ExpressionError, parts_of
 from lbtrace.model import Call, Function
 from lbtrace.values.base import Type
 from lbtrace.values.character import UNDECODED
-from lbtrace.values.datum import Argument, Datum, Form, Unreadable, find_value, keys_of
-from lbtrace.values.outcome import NUMBERS, Filled
-from lbtrace.values.pointer import Address, Referent
-from lbtrace.values.string import Text
+from lbtrace.values.datum import Datum, Form, Unreadable, find_value, keys_of
+from lbtrace.values.outcome import NUMBERS
 
 LOWEST_BYTE = 0xFF
 
@@ -36,15 +34,11 @@ def arguments_of(call: Call) -> dict[str, Datum]:
     when it had ended, is what its argument leads to."""
     names = keys_of(each.name for each in call.args)
     found = dict(zip(names, (each.value for each in call.args), strict=True))
-    if isinstance(call.result, Filled):
-        for each in call.result.fields[1:]:
-            if each.name in found:
-                found[each.name] = _with_content(found[each.name], each)
+    for each in call.result.filled() if isinstance(call.result, Form) else ():
+        if each.name in found:
+            own = found[each.name]
+            found[each.name] = own.with_content(each.value) if isinstance(own, Form) else each.value
     return found
-
-
-def _with_content(argument: Datum, content: Argument) -> Datum:
-    return Referent(argument, content.value) if isinstance(argument, Address) else content.value
 
 
 def constants_of(function: Function) -> dict[str, int]:
@@ -72,42 +66,42 @@ def number_of_symbol(symbol: str, constants: Mapping[str, int]) -> int:
     return number
 
 
-def cut_text(value: Any, length: int) -> Text:
+def cut_text(value: Any, length: int) -> Any:
     """Return so many bytes of a text, or of what lies behind an address."""
     value = inner_of(value)
-    if syntax_of(value) != "string":
+    found = value.beginning(length) if syntax_of(value) == "string" else None
+    if found is None:
         raise NotRecorded
-    if length <= len(value.data):
-        return Text(value.data[:length], length)
-    if value.length is None or length > value.length:
-        raise NotRecorded
-    return Text(value.data, length)
+    return found
 
 
 def recorded(datum: Datum) -> Any:
+    """Return a value that was recorded."""
     if datum is None or isinstance(datum, Unreadable):
         raise NotRecorded
     return datum
 
 
 def syntax_of(value: Any) -> str:
+    """Return what it would be in a language: see `Form.syntax`."""
     return value.syntax if isinstance(value, Form) else ""
 
 
 def span_of(value: Any) -> float | None:
-    """How many nanoseconds a span of time takes, also one to which a reference leads."""
+    """Return how many nanoseconds a span of time takes, also one to which a reference leads."""
     value = value.value if syntax_of(value) == "reference" else value
     return value.span() if isinstance(value, Form) else None
 
 
 def inner_of(value: Any) -> Any:
-    """What a pointer that was followed leads to; other values are themselves."""
+    """Return what a pointer that was followed leads to; other values are themselves."""
     if isinstance(value, Word):
         raise LacksName(value.name)
     return value.value if syntax_of(value) == "reference" else value
 
 
 def number_of(value: Any) -> float:
+    """Return the number that a value is."""
     if isinstance(value, int | float):
         return value
     if (span := span_of(value)) is not None:
@@ -122,8 +116,13 @@ def number_of(value: Any) -> float:
     raise NotRecorded
 
 
+def is_address(value: Any) -> bool:
+    """Return whether a value is an address that was not followed."""
+    return isinstance(value, Form) and value.column_kind == "address"
+
+
 def address_of(value: Any) -> int:
-    """Not 0 where a value is certainly not null."""
+    """Return an address, not 0 where a value is certainly not null."""
     if isinstance(value, int):
         return value
     if syntax_of(value) in ("string", "reference") or hasattr(value, "fields"):
@@ -132,7 +131,7 @@ def address_of(value: Any) -> int:
 
 
 def text_of(value: Any) -> tuple[bytes, int | None] | None:
-    """The bytes of text, as far as they were read, and their true number, if known."""
+    """Return the bytes of text, as far as they were read, and their true number, if known."""
     if isinstance(value, Word):
         return None
     value = inner_of(value)
@@ -146,6 +145,7 @@ def text_of(value: Any) -> tuple[bytes, int | None] | None:
 
 
 def compare_text(test: Comparison, wanted: bytes, data: bytes, length: int | None) -> bool:
+    """Return whether a text, of which ``data`` were read, compares as ``test`` says."""
     whole = length == len(data)
     if test.operator in ("startswith", "lacks"):
         if not whole and len(data) < len(wanted) and wanted.startswith(data):
@@ -159,6 +159,7 @@ def compare_text(test: Comparison, wanted: bytes, data: bytes, length: int | Non
 
 
 def equality(test: Comparison, equal: bool) -> bool:
+    """Return whether ``test`` holds of what is ``equal`` or not."""
     if test.operator not in ("==", "!="):
         raise ExpressionError(
             test.at, "text and names are compared with ==, != or startswith", 'path == "/x"'
@@ -167,6 +168,7 @@ def equality(test: Comparison, equal: bool) -> bool:
 
 
 def member_of(value: Any, name: str) -> Any:
+    """Return a member of a value."""
     try:
         return recorded(find_value(inner_of(value).fields, name))
     except (AttributeError, KeyError):
@@ -174,6 +176,7 @@ def member_of(value: Any, name: str) -> Any:
 
 
 def element_of(value: Any, index: int) -> Any:
+    """Return an element of a value."""
     inner = inner_of(value)
     if syntax_of(value) == "reference" and index == 0 and not hasattr(inner, "__len__"):
         return recorded(inner)
@@ -186,6 +189,7 @@ def element_of(value: Any, index: int) -> Any:
 
 
 def length_of(value: Any) -> int:
+    """Return how many elements or bytes a value has."""
     inner = inner_of(value)
     if syntax_of(inner) == "string" and inner.length is not None:
         return int(inner.length)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from errno import errorcode
 from typing import Any
 
@@ -12,6 +13,7 @@ from lbtrace.values.datum import Argument, Datum, Members, Unreadable, column_of
 from lbtrace.values.enumeration import Constant
 from lbtrace.values.notation import text
 from lbtrace.values.pointer import Address
+from lbtrace.values.string import Text
 
 RESTARTS = {
     512: "ERESTARTSYS",
@@ -38,6 +40,12 @@ class Filled(Members, Struct, frozen=True):
     fields: tuple[Argument, ...]
     more: int = 0
 
+    def returned(self) -> Datum:
+        return self.fields[0].value
+
+    def filled(self) -> Sequence[Argument]:
+        return self.fields[1:]
+
     def text(self) -> str:
         returned, *others = self.fields
         return ", ".join([text(returned.value), *map(str, others)])
@@ -48,12 +56,15 @@ class Filled(Members, Struct, frozen=True):
 
 class Outcome(NumberType, Struct, frozen=True, tag="outcome"):
     """A number, or the name of an error. It is an ``address`` where the call maps memory. Of its
-    members the first one is the number; the last, so many as are ``late``, are what could not be
-    read when the call began, which not each probe fetches, and the others what the call fills."""
+    members the first one is the number. So many as are ``asked`` for follow, then what the call
+    fills; then so many as are ``late``, which could not be read when the call began, and which not
+    each probe fetches. If it is ``bounded``, the last one is for how many bytes there was room."""
 
     name: str = "long"
     address: bool = False
     late: int = 0
+    asked: int = 0
+    bounded: bool = False
 
     size = 8
     signed = True
@@ -74,17 +85,30 @@ class Outcome(NumberType, Struct, frozen=True, tag="outcome"):
 
     def composed_reader(self, value: Value, probe: Probe) -> Reader:
         number = probe.reader(value.members[0])
-        end = len(value.members) - self.late
-        filled = [(part.name, probe.reader(part)) for part in value.members[1:end]]
-        parts = [part for part in value.members[end:] if probe.is_piece(part.slot)]
-        late = [(part.name, probe.reader(part)) for part in parts]
+        parts = list(value.members[1:])
+        room = probe.reader(parts.pop()) if self.bounded else None
+        end = len(parts) - self.late
+        asked = [(part.name, probe.reader(part)) for part in parts[: self.asked]]
+        filled = [(part.name, probe.reader(part)) for part in parts[self.asked : end]]
+        late = [(p.name, probe.reader(p)) for p in parts[end:] if probe.is_piece(p.slot)]
 
         def read(fetched: Fetched) -> Datum:
             returned = number(fetched)
-            failed = isinstance(returned, Constant | Unreadable)
-            shown = [] if failed else [Argument(name, read(fetched)) for name, read in filled]
+            most = room(fetched) if room else None
+            shown = [Argument(name, read(fetched)) for name, read in asked]
+            if most != 0 and not isinstance(returned, Constant | Unreadable):
+                shown += [Argument(name, within(read(fetched), most)) for name, read in filled]
             again = [Argument(name, read(fetched)) for name, read in late]
             shown += [each for each in again if not isinstance(each.value, Unreadable)]
             return Filled((Argument("returned", returned), *shown)) if shown else returned
 
         return read
+
+
+def within(datum: Datum, most: Datum) -> Datum:
+    """Return ``datum``; of a text only what lies in the first ``most`` bytes."""
+    if not (isinstance(datum, Text) and isinstance(most, int)):
+        return datum
+    if len(datum.data) >= most:
+        return Text(datum.data[:most], most)
+    return datum if datum.length is None else Text(datum.data, min(datum.length, most))
