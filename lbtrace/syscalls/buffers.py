@@ -13,7 +13,6 @@ from lbtrace.model import Fetch, Value
 from lbtrace.model.wire_limits import FETCHES, VALUES
 from lbtrace.syscalls import Call
 from lbtrace.syscalls.prototypes import MAPPING
-from lbtrace.values.base import NumberType
 from lbtrace.values.integer import Integer
 from lbtrace.values.mode import Mode
 from lbtrace.values.outcome import Outcome
@@ -121,16 +120,17 @@ def _with_results(
     shown: Container[int],
 ) -> CallBuffers:
     """The same with what is read when the call ends."""
-    if not isinstance(result.type, Outcome | Record | String | NumberType):
-        return CallBuffers(values)
     own = Fetch(register=RESULT[machine])
     fetches = [*values.result_fetches]
     if own not in fetches:
         fetches.append(own)
-    returned = Value("", Outcome("long", name in MAPPING), fetches.index(own))
-    asked = result.members if isinstance(result.type, Record) else (result,)
-    members = [returned, *(each for each in asked if not isinstance(each.type, Outcome))]
-    outcome = Outcome("long", name in MAPPING, asked=len(members) - 1)
+    slot = fetches.index(own)
+    parts = result.members if isinstance(result.type, Record) else (result,)
+    numbers = [each for each in parts if each.slot == slot and not each.members]
+    outcome = Outcome("long", name in MAPPING)
+    returned = replace(numbers[0] if numbers else Value("", outcome, slot), name="")
+    members = [returned, *(each for each in parts if each not in numbers)]
+    outcome = replace(outcome, asked=len(members) - 1)
     filled = _filled(machine, name, call)
     room = -1
     if filled is not None and filled in shown:
@@ -162,8 +162,8 @@ def _with_results(
     if len(members) + len(late) > 1:
         outcome = replace(outcome, late=len(late), bounded=room >= 0)
         last = [Value("", ROOM, room)] if room >= 0 else []
-        result = replace(returned, type=outcome, members=(*members, *late, *last))
-    made = replace(values, result=result, result_fetches=tuple(fetches))
+        returned = replace(returned, type=outcome, members=(*members, *late, *last))
+    made = replace(values, result=returned, result_fetches=tuple(fetches))
     return CallBuffers(made, tuple(again) if late else ())
 
 

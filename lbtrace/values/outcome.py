@@ -99,7 +99,8 @@ class Outcome(NumberType, Struct, frozen=True, tag="outcome"):
             if most != 0 and not isinstance(returned, Constant | Unreadable):
                 shown += [Argument(name, within(read(fetched), most)) for name, read in filled]
             again = [Argument(name, read(fetched)) for name, read in late]
-            shown += [each for each in again if not isinstance(each.value, Unreadable)]
+            # nothing is read again where nothing could be
+            shown += [each for each in again if not isinstance(each.value, Unreadable | Address)]
             return Filled((Argument("returned", returned), *shown)) if shown else returned
 
         return read
