@@ -138,14 +138,16 @@ def _plan(
         values, again = found.completed(values)
     if values.asks_return and closes is None:
         raise UsageError(f"{found.function.name} has no end that is seen", "leave retval out")
-    opens = replace(found.opens, fetches=values.fetches, conditions=values.conditions)
+    keeps = values.kept
+    opens = replace(found.opens, fetches=values.fetches, conditions=values.conditions, keeps=keeps)
     if values.result_conditions:
         opens = replace(opens, action="keep")
     probes = [opens]
     for closing, fetches in ((closes, values.result_fetches), (found.again, again)):
         if closes and closing and (closing is closes or fetches):
             conditions = values.result_conditions
-            probes.append(replace(closing, fetches=fetches, conditions=conditions))
+            ends = replace(closing, fetches=fetches, conditions=conditions, keeps=keeps)
+            probes.append(ends)
     if selection.aggregates:
         from lbtrace.plan import aggregation  # imported here because most plans send
 

@@ -18,11 +18,8 @@ from lbtrace.values.mode import Mode
 from lbtrace.values.outcome import Outcome
 from lbtrace.values.pointer import Pointer
 from lbtrace.values.record import Record
-from lbtrace.values.socket_address import SocketAddress
+from lbtrace.values.socket_address import LONGEST, SocketAddress
 from lbtrace.values.string import String
-
-SOCKET_ADDRESS = 110
-"""Bytes of the longest address of a socket (``struct sockaddr_un``)."""
 
 CREATES = 0x400040
 """Flags of open(2) with which it takes a mode: ``O_CREAT`` and ``O_TMPFILE``, everywhere."""
@@ -89,9 +86,7 @@ def with_buffers(
         type = call.parameters[number].type
         if is_address_of_socket(call, number):
             counted = slot_of(number + 1)
-            fetches[value.slot] = replace(
-                own, read="bytes", limit=SOCKET_ADDRESS, length_from=counted
-            )
+            fetches[value.slot] = replace(own, read="bytes", limit=LONGEST, length_from=counted)
             parameters[at] = replace(value, type=SocketAddress(type))
         elif is_buffer(call, number):
             fetches[value.slot] = Fetch(

@@ -4,81 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-PROGRAM = r"""
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
-static char *map(int fd)  /* its page is in memory, but not in the process */
-{
-	char *at = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
-
-	madvise(at, 4096, MADV_RANDOM);
-	return at;
-}
-
-int main(void)
-{
-	struct sockaddr_un nobody = {AF_UNIX, "/nobody/listens"};
-	int fd = open("page", O_RDWR | O_CREAT | O_TRUNC, 0600), pair[2], type = 0x41414141;
-	int out = open("out", O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	socklen_t size = sizeof(type), linger = sizeof(struct linger);
-	char page[4096] = "/etc/passwd", sent[100], got[100];
-	struct linger lasting = {0};
-
-	write(fd, page, sizeof(page));
-	for (int n = 0; n < 5; n++) {
-		char *absent = map(fd);
-
-		close(open(absent, O_RDONLY));
-		close(open(absent, O_RDONLY));  /* now the page is there */
-		munmap(absent, 4096);
-		absent = map(fd);
-		write(out, absent, 11);
-		munmap(absent, 4096);
-	}
-	open("/nothing", O_RDONLY);
-	socketpair(AF_UNIX, SOCK_DGRAM, 0, pair);
-	memset(sent, 'A', sizeof(sent));
-	memset(got, 'S', sizeof(got));
-	sendto(pair[0], sent, 100, 0, NULL, 0);
-	recv(pair[1], got, 10, MSG_TRUNC);
-	sendto(pair[0], sent, 100, 0, NULL, 0);
-	recv(pair[1], got, 0, MSG_TRUNC);
-	pread(fd, got, 4, 1);
-	pread(fd, got, 4, 5);
-	pread(fd, got, 4, 4096);
-	getsockopt(pair[0], SOL_SOCKET, SO_TYPE, &type, &size);
-	getsockopt(pair[0], SOL_SOCKET, SO_LINGER, &lasting, &linger);
-	getsockopt(99, SOL_SOCKET, SO_TYPE, &type, &size);
-	connect(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&nobody, sizeof(nobody));
-	return 0;
-}
-"""
-
-OWN = (["/etc/passwd", "O_RDONLY"], 10)
-"""Texts that the program opens, and how often; of half of them no page was there."""
-
-
-@pytest.fixture(scope="module")
-def built(tool: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    where = tmp_path_factory.mktemp("built")
-    (where / "program.c").write_text(PROGRAM)
-    command = [tool("gcc"), "-O1", "-w", "program.c", "-o", "program"]
-    subprocess.run(command, cwd=where, check=True)
-    return where / "program"
+@pytest.fixture
+def built(programs: Path) -> Path:
+    """The program."""
+    return programs / "absent"
 
 
 Traced = Callable[..., list[dict[str, Any]]]
@@ -98,7 +34,7 @@ def traced(lbtrace: Callable[..., Any], built: Path, tmp_path: Path) -> Traced:
 
 
 @pytest.fixture
-def recorded(lbtrace: Callable[..., Any], built: Path, tmp_path: Path) -> Callable[..., int]:
+def recorded(lbtrace: Callable[..., Any], built: Path, tmp_path: Path) -> Callable[..., Any]:
     """Records system calls of the program; how many of them hold a condition, and how many could
     not be compared."""
 
@@ -206,17 +142,23 @@ def test_what_is_no_text(traced: Traced) -> None:
     ],
 )
 def test_conditions(
-    lbtrace: Callable[..., Any], traced: Traced, built: Path, name: str, where: str, count: int
+    lbtrace: Callable[..., Any],
+    traced: Traced,
+    built: Path,
+    tmp_path: Path,
+    name: str,
+    where: str,
+    count: int,
 ) -> None:
     """They are on what is there when the call ends."""
     assert len(traced("--syscall", name, "--where", where)) == count
-    done = lbtrace("count", "--syscall", name, "--where", where, "--", built, cwd=built.parent)
+    done = lbtrace("count", "--syscall", name, "--where", where, "--", built, cwd=tmp_path)
     assert f"lbtrace: {count} call" in done.stderr
 
 
-def test_what_is_not_compared(lbtrace: Callable[..., Any], built: Path) -> None:
+def test_what_is_not_compared(lbtrace: Callable[..., Any], built: Path, tmp_path: Path) -> None:
     where = ("--where", 'uservaddr startswith "unix:"')
-    done = lbtrace("attach", "--syscall", "connect", *where, "--", built, cwd=built.parent)
+    done = lbtrace("attach", "--syscall", "connect", *where, "--", built, cwd=tmp_path)
     assert done.returncode == 2
     assert "lbtrace export run.lbt --where" in done.stderr
 
