@@ -26,7 +26,8 @@ def traced(lbtrace: Callable[..., Any], built: Path, tmp_path: Path) -> Traced:
 
     def trace(*options: str) -> list[dict[str, Any]]:
         into = tmp_path / "calls.jsonl"
-        lbtrace("attach", *options, "-o", into, "--force", "--", built, cwd=tmp_path)
+        done = lbtrace("attach", *options, "-o", into, "--force", "--", built, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
         rows = map(json.loads, into.read_text().splitlines())
         return [row for row in rows if row["type"] == "call"]
 
