@@ -7,7 +7,7 @@
 
 /*
  * Whether the text that a condition of a spec is about, at from and true_length
- * long, is (0) or is not (1) the one it names; 2: unreadable. A function that is
+ * long, is (0) or is not (1) the one it names; 2: unreadable, 3: a null pointer. A function that is
  * not static is verified once, not again for each condition; it may take numbers
  * only. It calls next to nothing, because its callers share the stack.
  */
@@ -43,6 +43,7 @@ __noinline __u64 compare_text(__u32 number, __u32 position, __u64 from, __u64 tr
 		}
 		error = error < 0;
 	} else {
+		true_length = not_negative(true_length);
 		if (true_length < length || (true_length > length && !c->prefix))
 			return 1;
 		if (length)
@@ -50,7 +51,9 @@ __noinline __u64 compare_text(__u32 number, __u32 position, __u64 from, __u64 tr
 	}
 	for (int i = 0; i < LBT_TEXT_WORDS; i++)
 		different |= (have[i] ^ wanted->words[i]) & wanted->masks[i];
-	return error ? 2 : different != 0;
+	if (error)
+		return 2 + (from < LBT_LOWEST);
+	return different != 0;
 }
 
 /*

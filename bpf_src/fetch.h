@@ -130,6 +130,15 @@ static __noinline long combine(const struct lbt_fetch *f, const __u64 *values, _
 	return is_undefined(f->operation, f->size, operand);
 }
 
+/* A length, if it is one: where a system call or a function of the kernel fails, it is an error. */
+static __always_inline __u64 not_negative(__u64 length)
+{
+#ifdef LBT_ATOMIC
+	length &= ~(__u64)((__s64)length >> 63);
+#endif
+	return length;
+}
+
 #define LBT_LOWEST 4096 /* nothing is mapped below: there lead null pointers */
 
 /* The address or value a fetch leads to, before its last step. */

@@ -339,6 +339,8 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	if (config.filtered && spec->conditions && !passes(spec, values, faults, comparisons, call)) {
 		if (config.compares_off_cpu && faults >> LBT_SLOT_BLOCKED & 1)
 			increment(LBT_UNSPLIT);
+		if (config.compared_texts)
+			lose_comparison(comparisons);
 		nest(at, call, false);
 		if (call)
 			forget_call(at);

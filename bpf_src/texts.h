@@ -92,6 +92,16 @@ static __noinline bool are_short(const struct lbt_spec *spec, const __u64 *value
 	return true;
 }
 
+/* Whether nothing is there, not even nothing: no bytes of the program's may lie at a null pointer. */
+static __always_inline bool is_null(__u64 from)
+{
+#ifdef LBT_ATOMIC
+	return from < LBT_LOWEST;
+#else
+	return false;
+#endif
+}
+
 /* Copies a string or bytes to its chunk; value gets their number and the true length. */
 static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *values,
 				      char *to, const __u32 chunk, __u64 *value)
@@ -117,13 +127,14 @@ static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *va
 		}
 	} else {
 		length = slot < many ? values[slot] * f->scale : size;
+		length = not_negative(length);
 		if (length < size)
 			size = length;
 		/* verifiers of kernels to 5.10 lose the bound in the comparison, and
 		 * compilers leave out what they see no need for */
 		barrier_var(size);
 		size &= chunk - 1;
-		got = read_memory(f, to, size, from) ? -1 : (long)size;
+		got = read_memory(f, to, size, from) || is_null(from) ? -1 : (long)size;
 	}
 	if (got < 0)
 		return got;

@@ -7,7 +7,7 @@
 
 #ifdef LBT_ATOMIC
 
-/* Threads in a system call of which a text could not be read when it began, by the tid. */
+/* How many texts could not be read when a system call began, by the tid of its thread. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__type(key, __u32);
@@ -21,7 +21,7 @@ struct {
  */
 static __noinline void lose_text(const struct lbt_event *e, const struct lbt_fetch *f)
 {
-	__u32 tid = bpf_get_current_pid_tgid(), one = 1;
+	__u32 tid = bpf_get_current_pid_tgid(), one = 1, *lost;
 
 	if (f->space != LBT_USER) {
 		increment(LBT_STRING_FAULT);
@@ -30,23 +30,42 @@ static __noinline void lose_text(const struct lbt_event *e, const struct lbt_fet
 	if ((e->kind & LBT_KIND_MASK) != LBT_OPEN)
 		return;
 	increment(LBT_STRING_FAULT);
-	bpf_map_update_elem(&unread_texts, &tid, &one, 0);
+	lost = bpf_map_lookup_elem(&unread_texts, &tid);
+	if (lost)
+		*lost += 1;
+	else
+		bpf_map_update_elem(&unread_texts, &tid, &one, 0);
 	any_unread = 1;
 }
 
 static __noinline void find_text(const struct lbt_event *e, const struct lbt_fetch *f)
 {
-	__u32 counter = LBT_STRING_FAULT;
+	__u32 counter = LBT_STRING_FAULT, tid = bpf_get_current_pid_tgid(), *lost;
 	__u64 *slot;
 
-	if ((e->kind & LBT_KIND_MASK) != LBT_CLOSE || f->space != LBT_USER)
+	if (!any_unread || (e->kind & LBT_KIND_MASK) != LBT_CLOSE || f->space != LBT_USER)
 		return;
+	lost = bpf_map_lookup_elem(&unread_texts, &tid);
+	if (!lost || !*lost)
+		return;
+	*lost -= 1;
 	slot = bpf_map_lookup_elem(&counters, &counter);
 	if (slot)
 		ADD(slot, -1);
 }
 
+/* A call is left out, as these are the results of its conditions on texts: see compare_texts(). */
+static __always_inline void lose_comparison(__u32 results)
+{
+	if (results >> 1 & ~results & 0x55555555)
+		increment(LBT_STRING_FAULT);
+}
+
 #else
+
+static __always_inline void lose_comparison(__u32 results)
+{
+}
 
 static __always_inline void lose_text(const struct lbt_event *e, const struct lbt_fetch *f)
 {

@@ -10,6 +10,7 @@ from lbtrace.calls._fast_path import ffi, lib
 from lbtrace.calls.visitor import Visitor
 from lbtrace.model import Call, Fork, InheritedCall, Plan, Thread
 from lbtrace.values import text
+from lbtrace.values.datum import Form
 
 if TYPE_CHECKING:
     from lbtrace.calls.fast_path import FastBatch
@@ -136,7 +137,9 @@ class Profile(Visitor):
         """A number for the value of the argument that rows are by; 0 where there is none."""
         if self._argument not in call:
             return 0
-        value = text(call[self._argument])
+        filled = call.result.filled() if isinstance(call.result, Form) else ()
+        known = (each.value for each in filled if each.name == self._argument)
+        value = text(next(known, call[self._argument]))
         if len(self._values) >= MOST_ROWS and value not in self._values:
             return OTHER_VALUES
         return self._values.setdefault(value, len(self._values) + 1)

@@ -28,6 +28,7 @@ from lbtrace.expressions.operands import (
     number_in,
 )
 from lbtrace.expressions.resolve import compute, label, locate
+from lbtrace.expressions.scopes import scopes_of
 from lbtrace.expressions.tree import (
     After,
     ArgExpression,
@@ -146,7 +147,7 @@ def _bind(
     results: list[Value] = []
     for wanted in request.wanted:
         try:
-            moment, value = binder.value(wanted)
+            moment, value = binder.shown(wanted)
         except ExpressionError as error:
             raise error.error("arg", wanted.source) from None
         (results if moment == "return" else arguments).append(value)
@@ -163,6 +164,7 @@ class _Binder:
 
     def __init__(self, scope: Scope, entry: Fetcher, after: Fetcher) -> None:
         self._scope = scope
+        self._scopes = scopes_of(scope)
         self._entry = entry
         self._after = after
         self._conditions: list[Condition] = []
@@ -243,7 +245,7 @@ class _Binder:
 
     def _number(self, wanted: ArgExpression) -> tuple[Moment, int, bool]:
         """When a number is there, its slot, and whether it is one of 64 bits without a sign."""
-        operand = _read(compute(wanted.node, self._scope), wanted.node)
+        operand = _read(compute(wanted.node, self._scopes.key(wanted.node)), wanted.node)
         if isinstance(operand, Pseudo) and operand.name == "duration":
             return "return", SLOT_DURATION, False
         if not isinstance(operand, Operand):
@@ -256,7 +258,8 @@ class _Binder:
 
     def _key(self, wanted: ArgExpression) -> tuple[Moment, Value]:
         """When a value by which is aggregated is there, and the value."""
-        operand = _read(locate(wanted.node, self._scope), wanted.node)
+        scope = self._scopes.key(wanted.node)
+        operand = _read(locate(wanted.node, scope), wanted.node)
         if isinstance(operand, Pseudo):
             type = TEXT if operand.name == "comm" else LONG
             moment: Moment = "return" if operand.name == "duration" else "entry"
@@ -267,22 +270,26 @@ class _Binder:
         if target is not None and not target.components() and not target.elements():
             # of records and containers the address tells which one it is
             wanted = replace(wanted, node=Dereference(wanted.node.at, wanted.node))
-            operand = (compute if target.computes else locate)(wanted.node, self._scope)
+            operand = (compute if target.computes else locate)(wanted.node, scope)
             assert isinstance(operand, Operand)
         if operand.start is None and operand.type.computes and not operand.type.is_text():
             moment = "return" if operand.moment == "return" else "entry"
             slot = self._scope.take(operand.at, moment, number_in(operand))
             return moment, Value(wanted.name, operand.type.bare(), slot)
-        moment, value = self.value(wanted)
+        moment, value = self.value(wanted, scope)
         if value.slot < 0 and not value.members:
             raise ExpressionError(
                 operand.at, f"this cannot be read: {value.reason or 'it has no value'}", UNREADABLE
             )
         return moment, value
 
-    def value(self, wanted: ArgExpression) -> tuple[Moment, Value]:
+    def shown(self, wanted: ArgExpression) -> tuple[Moment, Value]:
         """Return a value to show, and when it is there."""
-        operand = _read(locate(wanted.node, self._scope), wanted.node)
+        return self.value(wanted, self._scopes.shown(wanted.node))
+
+    def value(self, wanted: ArgExpression, scope: Scope) -> tuple[Moment, Value]:
+        """Return a value in its scope, and when it is there."""
+        operand = _read(locate(wanted.node, scope), wanted.node)
         if not isinstance(operand, Operand):
             raise not_a_value(operand.at)
         moment: Moment = "return" if operand.moment == "return" else "entry"
@@ -313,9 +320,10 @@ class _Binder:
 
     def conditions(self, test: Test) -> None:
         """The comparisons, as groups of alternatives."""
-        comparer = Comparer(self._scope, {"entry": self._entry, "return": self._after})
+        fetchers: dict[Moment, Fetcher] = {"entry": self._entry, "return": self._after}
         for alternatives in find_groups(test):
-            made = [comparer.conditions(c) for c in alternatives]
+            comparers = (Comparer(s, fetchers) for s in self._scopes.compared(alternatives))
+            made = [c.conditions(test) for c, test in zip(comparers, alternatives, strict=True)]
             moments = {moment for moment, _ in made if moment != "any"}
             if len(moments) > 1:
                 at = alternatives[0].at

@@ -319,6 +319,9 @@ class Comparer:
     ) -> int:
         """The slot of a text that is compared with what stands ``at`` a character."""
         fetcher = self._fetchers["return" if operand.moment == "return" else "entry"]
+        if operand.start is not None and not operand.type.is_text():
+            hint = "record the calls, and choose of them: lbtrace export run.lbt --where …"
+            raise ExpressionError(operand.at, "the kernel does not compare socket addresses", hint)
         if operand.start is not None:
             slot = fetcher.text("", operand.type, operand.start, operand.length).slot
         elif is_string(operand):

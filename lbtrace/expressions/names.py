@@ -42,7 +42,7 @@ def _numbered_argument(node: Name, scope: Scope) -> Operand:
     number = int(node.name[3:])
     if number < len(scope.arguments):
         _, type, place = scope.arguments[number]
-        return Operand(node.at, type, place, "entry")
+        return Operand(node.at, type, place, scope.moment)
     last = len(scope.arguments) - 1
     known = f"are arg0 to arg{last}" if last > 0 else "is arg0 alone" if last == 0 else "is none"
     what = f"there is no argument {number}"
@@ -103,7 +103,7 @@ ADDRESSES = frozenset({*POINTS_AT, "sp"})
 def _explain_names(name: str, scope: Scope) -> str:
     """What may be named, as a hint, where it is not ``name``."""
     known = [name for name, _, _ in scope.arguments if name]
-    known += ["retval"] * scope.names.retval
+    known += ["retval"] * (scope.names.retval or scope.names.lasting is not None)
     known += ["pid", "tid", "comm", "duration"] * (scope.of_events or scope.of_keys)
     known += ["func"] * scope.of_keys
     known += [*TIMES_OFF_CPU] * (scope.of_events and scope.names.off_cpu)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
@@ -12,6 +12,7 @@ from lbtrace.abi.locations import SPREAD, WORD, Location, dereferenced
 from lbtrace.errors import option
 from lbtrace.expressions.tree import ExpressionError
 from lbtrace.expressions.unsuited import how_to_compare, no_number, only_declared
+from lbtrace.fetch.lasting import Content, Lasting
 from lbtrace.model import Fetch, Type
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Pseudo(Struct, frozen=True):
 class Names(Struct, frozen=True):
     """What expressions may name besides parameters: ``registers``, in ``reg``, and where they
     ``stand_alone`` also by themselves; the result if there is a ``retval``; ``globals``; the number
-    of the ``goroutine``; how long a call was ``off_cpu``."""
+    of the ``goroutine``; how long a call was ``off_cpu``; arguments that are ``lasting``."""
 
     registers: tuple[str, ...]
     stand_alone: bool = False
@@ -73,6 +74,7 @@ class Names(Struct, frozen=True):
     goroutine: bool = False
     off_cpu: bool = False
     globals: GlobalVariables | None = None
+    lasting: Lasting | None = None
 
 
 class Scope(Struct, frozen=True):
@@ -86,6 +88,7 @@ class Scope(Struct, frozen=True):
     What is known of every event may be named if it is asked ``of_events``, and the function as
     well if that is done ``of_keys``.
     ``compared`` is the type of what a name is compared with, whose constants it may mean.
+    Arguments are read at the ``moment``, and stand for their ``contents``.
     """
 
     arguments: tuple[tuple[str, Type, Location], ...]
@@ -97,6 +100,8 @@ class Scope(Struct, frozen=True):
     result_name: str = ""
     of_events: bool = False
     of_keys: bool = False
+    moment: Moment = "entry"
+    contents: Mapping[str, Content] = {}
 
     def take(self, at: int, moment: Moment, fetch: Fetch) -> int:
         """Return the slot of what is fetched at a moment. Raises `ExpressionError` where none is
@@ -157,6 +162,8 @@ def kept_to_return(operand: Operand, scope: Scope) -> Operand:
     is_global = place.memory is not None and place.memory.base in ("file", "thread")
     if is_global and scope.names.retval and operand.start is None:
         return replace(operand, moment="return")
+    if scope.moment == "return":
+        return operand
     if not scope.keeps:
         what = "after() needs the return of a function of C, C++ or Rust"
         raise ExpressionError(at, what, "take the value as it is")

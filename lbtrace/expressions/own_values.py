@@ -8,6 +8,7 @@ from lbtrace.abi.locations import Location, moved
 from lbtrace.expressions.arithmetic import is_near
 from lbtrace.expressions.operands import GOROUTINE, PSEUDO, Located, Operand, Pseudo, Scope
 from lbtrace.expressions.tree import TIMES_OFF_CPU, ExpressionError, Name, Node
+from lbtrace.fetch.lasting import Content, least
 from lbtrace.model import Fetch, Member
 
 ERROR = "err", "error"
@@ -20,12 +21,21 @@ def own_value(node: Name, scope: Scope) -> Located | None:
         return Operand(node.at, *scope.result, "return")
     for name, type, place in scope.arguments:
         if name == node.name:
-            return Operand(node.at, type, place, "entry")
+            whole = Operand(node.at, type, place, scope.moment)
+            return _content(whole, scope.contents[name], scope) if name in scope.contents else whole
     if node.name == GOROUTINE and scope.names.goroutine:
         return Pseudo(node.at, "goroutine")
     if node.name in TIMES_OFF_CPU and scope.names.off_cpu:
         return Pseudo(node.at, node.name)  # type: ignore[arg-type]
     return _named_result(node, scope)
+
+
+def _content(whole: Operand, content: Content, scope: Scope) -> Operand:
+    """What an argument leads to, for which it stands."""
+    start, _ = whole.place.word()
+    assert isinstance(start, Fetch)
+    length = least(content.lengths, lambda fetch: scope.take(whole.at, whole.moment, fetch))
+    return replace(whole, type=content.type, start=start, length=length)
 
 
 def is_outside(node: Node, scope: Scope) -> bool:

@@ -4,8 +4,29 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
+from lbtrace.expressions.recorded_values import (
+    LacksName,
+    NotRecorded,
+    Word,
+    address_of,
+    arguments_of,
+    compare_text,
+    constants_of,
+    cut_text,
+    element_of,
+    equality,
+    is_address,
+    length_of,
+    member_of,
+    number_of,
+    number_of_symbol,
+    recorded,
+    span_of,
+    syntax_of,
+    text_of,
+)
 from lbtrace.expressions.syntax import condition
 from lbtrace.expressions.tree import (
     TIMES,
@@ -31,13 +52,11 @@ from lbtrace.expressions.tree import (
     written,
 )
 from lbtrace.expressions.unsuited import no_unit
-from lbtrace.model import Call
-from lbtrace.values.character import UNDECODED
-from lbtrace.values.datum import Datum, Form, find_value, keys_of
+from lbtrace.model import Call, Plan
+from lbtrace.values.datum import Datum, Form
 
 NULLS = frozenset({"nil", "NULL", "null", "nullptr", "None"})
 TRUTHS = {"true": 1, "false": 0}
-LOWEST_BYTE = 0xFF
 
 OF_CALLS: dict[str, Callable[[Call], int | bytes | None]] = {
     "pid": lambda call: call.pid,
@@ -71,20 +90,6 @@ SIGNS: dict[str, Callable[[int, int], int]] = {
 WIDEST_SHIFT = 63
 
 
-class Word(NamedTuple):
-    """A name that is none of the call's values: perhaps of a constant."""
-
-    name: str
-
-
-class LacksName(Exception):
-    """The call has no value of this name."""
-
-
-class NotRecorded(Exception):
-    """The capture does not have the value of this call."""
-
-
 class RecordedTest:
     """Whether calls are as ``source``, a ``--where``, says. A call that has no value of a name in
     it is not. ``uncompared`` counts those of which a value was not recorded, or not whole. Raises
@@ -99,15 +104,21 @@ class RecordedTest:
         except ExpressionError as error:
             raise error.error("where", source) from None
         self._arguments: dict[str, Datum] = {}
+        self._constants: dict[str, int] = {}
+        self._of_functions: dict[int, dict[str, int]] = {}
         self._unknown: dict[str, int] = {}
         self._found: set[str] = set()
         self._seen: set[str] = set()
 
-    def holds(self, call: Call) -> bool:
+    def holds(self, call: Call, plan: Plan) -> bool:
         """Return whether it holds of a call that has ended, or a point."""
-        names = keys_of(each.name for each in call.args)
-        self._arguments = dict(zip(names, (each.value for each in call.args), strict=True))
-        self._seen.update(names)
+        self._arguments = arguments_of(call)
+        self._seen.update(self._arguments)
+        number = plan.probes[call.probe].function
+        if number not in self._of_functions:
+            own = constants_of(plan.functions[number]) if number >= 0 else {}
+            self._of_functions[number] = own
+        self._constants = self._of_functions[number]
         try:
             return self._holds(self._test, call)
         except LacksName:
@@ -156,31 +167,55 @@ class RecordedTest:
 
     def _compares(self, test: Comparison, call: Call) -> bool:
         left, right = self._value(test.left, call), self._value(test.right, call)
+        left, right = self._as_constant(left, right), self._as_constant(right, left)
         return self._related(test, left, right) != test.contrary
 
     def _related(self, test: Comparison, left: Any, right: Any) -> bool:
         for one, other in ((left, right), (right, left)):
             if isinstance(one, Word):
-                return _equality(test, self._is_word(one, other))
-            if isinstance(one, bytes) and (data := _text(other)) is not None:
-                return _compare_text(test, one, *data)
+                return equality(test, self._is_word(one, other))
+            if isinstance(one, bytes) and (data := text_of(other)) is not None:
+                return compare_text(test, one, *data)
+            if isinstance(one, bytes) and is_address(other):
+                if other:
+                    raise NotRecorded
+                return False  # no text is there, as the kernel program has it
         for time, number in ((left, test.right), (right, test.left)):
-            if _span(time) is not None:
+            if span_of(time) is not None:
                 _check_unit(number)
         compare = COMPARISONS.get(test.operator)
         if compare is None or isinstance(left, bytes) or isinstance(right, bytes):
             raise ExpressionError(test.at, "a number is no text", 'write n == 1, path == "/x"')
-        return compare(_number(left), _number(right))
+        return compare(self._number(left), self._number(right))
+
+    def _as_constant(self, value: Any, other: Any) -> Any:
+        """The number that a name stands for which is compared with what has one."""
+        if not isinstance(value, Word) or isinstance(other, Word):
+            return value
+        try:
+            self._number(other)
+            return self._number(value)
+        except (LacksName, NotRecorded):
+            return value
+
+    def _number(self, value: Any) -> float:
+        """The number that a value is, or has a name for."""
+        if isinstance(value, Word) and (name := value.name.rpartition("::")[2]) in self._constants:
+            self._found.add(value.name)
+            return self._constants[name]
+        if syntax_of(value) == "symbol":
+            return number_of_symbol(value, self._constants)
+        return number_of(value)
 
     def _is_word(self, word: Word, value: Any) -> bool:
         """Whether a value is the constant of that name, or is null."""
         name = word.name.rpartition("::")[2]
         if name in NULLS:
             self._found.add(word.name)
-            return value == name if isinstance(value, str) else _address(value) == 0
+            return value == name if isinstance(value, str) else address_of(value) == 0
         if name in TRUTHS:
             self._found.add(word.name)
-            return _number(value) == TRUTHS[name]
+            return number_of(value) == TRUTHS[name]
         if isinstance(value, Word):
             raise LacksName(word.name)
         if isinstance(value, str) and name in value.split("|"):
@@ -196,7 +231,7 @@ class RecordedTest:
         if isinstance(node, Number | Quoted):
             return node.value
         if (name := written(node)) and name in self._arguments:
-            return _recorded(self._arguments[name])
+            return recorded(self._arguments[name])
         if isinstance(node, Name):
             return self._named(node, call)
         if isinstance(node, Register):
@@ -205,21 +240,24 @@ class RecordedTest:
             )
         if isinstance(node, Sum | Binary):
             return self._combined(node, call)
+        if isinstance(node, TextOf) and node.length is not None:
+            length = self._number(self._value(node.length, call))
+            return cut_text(self._value(node.start, call), int(length))
         return self._part(node, self._value(_inside(node), call))
 
     def _part(self, node: Node, inner: Any) -> Any:
         """What ``node`` asks of the value inside of it."""
         match node:
             case LengthOf():
-                return _length(inner)
+                return length_of(inner)
             case Field(name=name):
-                return _member(inner, name)
+                return member_of(inner, name)
             case Dereference(index=index):
-                return _element(inner, index)
+                return element_of(inner, index)
             case Cast(type=type):
                 if isinstance(type, NamedType):
                     raise NotRecorded
-                return type.decoder()(int(_number(inner)) & (1 << 64) - 1)
+                return type.decoder()(int(self._number(inner)) & (1 << 64) - 1)
         return inner
 
     def _named(self, node: Name, call: Call) -> Any:
@@ -227,7 +265,8 @@ class RecordedTest:
         if name == "retval":
             if call.end == "point" or (call.end == "returned" and call.result is None):
                 raise LacksName(name)
-            return _recorded(call.result)
+            result = recorded(call.result)
+            return recorded(result.returned()) if isinstance(result, Form) else result
         if name in OF_CALLS:
             value = OF_CALLS[name](call)
             if value is None:
@@ -237,13 +276,13 @@ class RecordedTest:
         if number != name and number.isdigit():
             if int(number) >= len(call.args):
                 raise LacksName(name)
-            return _recorded(call.args[int(number)].value)
+            return recorded(call.args[int(number)].value)
         if name not in self._found and name.rpartition("::")[2] not in (*NULLS, *TRUTHS):
             self._unknown.setdefault(name, node.at)
         return Word(name)
 
     def _combined(self, node: Sum | Binary, call: Call) -> float:
-        left, right = (_number(self._value(each, call)) for each in (node.left, node.right))
+        left, right = (self._number(self._value(each, call)) for each in (node.left, node.right))
         if isinstance(node, Sum):
             return left - right if node.taken else left + right
         if node.sign in ("/", "%"):
@@ -284,114 +323,4 @@ def _inside(node: Node) -> Node:
             return inner
         case Dereference(inner=inner) | Cast(inner=inner):
             return inner
-    raise NotRecorded
-
-
-def _recorded(datum: Datum) -> Any:
-    if datum is None:
-        raise NotRecorded
-    return datum
-
-
-def _syntax(value: Any) -> str:
-    return value.syntax if isinstance(value, Form) else ""
-
-
-def _span(value: Any) -> float | None:
-    """How many nanoseconds a span of time takes, also one to which a reference leads."""
-    value = value.value if _syntax(value) == "reference" else value
-    return value.span() if isinstance(value, Form) else None
-
-
-def _inner(value: Any) -> Any:
-    """What a pointer that was followed leads to; other values are themselves."""
-    if isinstance(value, Word):
-        raise LacksName(value.name)
-    return value.value if _syntax(value) == "reference" else value
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, int | float):
-        return value
-    if (span := _span(value)) is not None:
-        return span
-    if _syntax(value) == "character":
-        code = ord(value)
-        return code - UNDECODED if UNDECODED <= code <= UNDECODED + LOWEST_BYTE else code
-    if _syntax(value) == "reference":
-        return int(value.address)
-    if isinstance(value, Word):
-        raise LacksName(value.name)
-    raise NotRecorded
-
-
-def _address(value: Any) -> int:
-    """Not 0 where a value is certainly not null."""
-    if isinstance(value, int):
-        return value
-    if _syntax(value) in ("string", "reference") or hasattr(value, "fields"):
-        return 1
-    raise NotRecorded
-
-
-def _text(value: Any) -> tuple[bytes, int | None] | None:
-    """The bytes of text, as far as they were read, and their true number, if known."""
-    if isinstance(value, Word):
-        return None
-    value = _inner(value)
-    if isinstance(value, bytes):
-        return value, len(value)
-    if _syntax(value) == "string":
-        return value.data, value.length
-    if isinstance(value, str):
-        return value.encode(errors="replace"), len(value.encode(errors="replace"))
-    return None
-
-
-def _compare_text(test: Comparison, wanted: bytes, data: bytes, length: int | None) -> bool:
-    whole = length == len(data)
-    if test.operator in ("startswith", "lacks"):
-        if not whole and len(data) < len(wanted) and wanted.startswith(data):
-            raise NotRecorded
-        return data.startswith(wanted) == (test.operator == "startswith")
-    if whole:
-        return _equality(test, data == wanted)
-    if not wanted.startswith(data) or length not in (None, len(wanted)):
-        return _equality(test, equal=False)
-    raise NotRecorded
-
-
-def _equality(test: Comparison, equal: bool) -> bool:
-    if test.operator not in ("==", "!="):
-        raise ExpressionError(
-            test.at, "text and names are compared with ==, != or startswith", 'path == "/x"'
-        )
-    return equal == (test.operator == "==")
-
-
-def _member(value: Any, name: str) -> Any:
-    try:
-        return _recorded(find_value(_inner(value).fields, name))
-    except (AttributeError, KeyError):
-        raise NotRecorded from None
-
-
-def _element(value: Any, index: int) -> Any:
-    inner = _inner(value)
-    if _syntax(value) == "reference" and index == 0 and not hasattr(inner, "__len__"):
-        return _recorded(inner)
-    if _syntax(inner) == "string":
-        inner = inner.data
-    try:
-        return _recorded(inner[index])
-    except (TypeError, LookupError):
-        raise NotRecorded from None
-
-
-def _length(value: Any) -> int:
-    inner = _inner(value)
-    if _syntax(inner) == "string" and inner.length is not None:
-        return int(inner.length)
-    if hasattr(inner, "more") and inner.more >= 0 and hasattr(inner, "__len__"):
-        return len(inner) + int(inner.more)
     raise NotRecorded

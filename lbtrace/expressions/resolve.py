@@ -72,6 +72,8 @@ LENGTHS = frozenset({"size", "length", "len"})
 
 def locate(node: Node, scope: Scope) -> Located:  # noqa: PLR0911, PLR0912 - a return for each case
     """Return where ``node`` lies. Raises `ExpressionError`."""
+    if not isinstance(node, Name) and scope.contents:  # of a part it is the address that counts
+        scope = replace(scope, contents={})
     match node:
         case Number():
             return Constant(node.at, node.value, node.form)

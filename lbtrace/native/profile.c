@@ -195,6 +195,7 @@ int lbt_profile_exit(struct lbt_profile *profile, const struct lbt_profile_call 
 {
 	struct lbt_profile_lane **place = lbt_find_lane(profile, call), *lane = *place;
 	struct lbt_profile_frame frame;
+	int64_t node;
 	int error = 0;
 
 	if (!lane || lane->count <= call->depth)
@@ -202,6 +203,12 @@ int lbt_profile_exit(struct lbt_profile *profile, const struct lbt_profile_call 
 	while (lane->count > call->depth + 1)
 		lbt_pop(profile, lane);
 	frame = lane->frames[call->depth];
+	if (profile->by == LBT_BY_GIVEN && !frame.is_uncounted) { /* more may be known now */
+		node = lbt_find_node(profile, call->context, frame.function);
+		if (node < 0)
+			return -ENOMEM;
+		frame.node = node;
+	}
 	if (!frame.is_uncounted)
 		error = lbt_profile_add(&profile->nodes[frame.node], duration, frame.callees,
 				frame.is_inside);

@@ -18,6 +18,7 @@ from lbtrace.abi import Locations
 from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError, LbtraceError, NoMatchError, UsageError, option
 from lbtrace.fetch.call_values import CallValues
+from lbtrace.fetch.lasting import Lasting
 from lbtrace.machine import Machine
 from lbtrace.model import Fetch, Function, GoLayout, Plan, Probe, Prototype
 from lbtrace.naming import NAMING
@@ -31,9 +32,9 @@ UNFIT = "left out, as what was asked for is not there"
 class Found(NamedTuple):
     """What a source has found, without values: ``function`` says how it is shown, ``opens`` and
     ``closes`` where it is (None: no end is seen). The values are those of the ``prototype``, at
-    ``places``. Where those are shown that it has, and no others, they are ``completed``, and
-    ``again`` is a probe that closes with more fetches, which `Completed.again` has.
-    ``by_register``: expressions may name registers alone there."""
+    ``places``. Where they are shown, they are ``completed``, and ``again`` is a probe that closes
+    with more fetches, which `Completed.again` has. ``by_register``: expressions may name registers
+    alone there. ``lasting`` finds the arguments that are there when the call ends."""
 
     function: Function
     opens: Probe
@@ -43,6 +44,7 @@ class Found(NamedTuple):
     completed: Callable[[CallValues], Completed] | None = None
     again: Probe | None = None
     by_register: bool = False
+    lasting: Callable[[], Lasting | None] = lambda: None
 
 
 class Completed(NamedTuple):
@@ -193,7 +195,9 @@ def _plan(found: Found, images: Sequence[Image], selection: Selection) -> Planne
     binary = found.function.binary
     machine = Machine(images[binary].machine if binary >= 0 else os.uname().machine)
     closes = found.closes if selection.returns != "none" else None
-    chosen = selection.values
+    chosen, lasting = selection.values, None
+    if selection.request and (closes or selection.aggregates):
+        lasting = found.lasting()
     values = select_values(
         machine,
         found.prototype,
@@ -201,21 +205,25 @@ def _plan(found: Found, images: Sequence[Image], selection: Selection) -> Planne
         found.places,
         undeclared=found.prototype is None,
         by_register=found.by_register,
+        lasting=lasting,
     )
+    if lasting and values.asks_return:
+        closes = found.closes
     again: tuple[Fetch, ...] = ()
-    asked = selection.request and selection.request.wanted
-    if found.completed and not (asked or selection.aggregates):
+    if found.completed and not selection.aggregates:
         values, again = found.completed(values)
     if values.asks_return and closes is None:
         raise UsageError(f"{found.function.name} has no end that is seen", "leave retval out")
-    opens = replace(found.opens, fetches=values.fetches, conditions=values.conditions)
+    keeps = values.kept
+    opens = replace(found.opens, fetches=values.fetches, conditions=values.conditions, keeps=keeps)
     if values.result_conditions:
         opens = replace(opens, action="keep")
     probes = [opens]
     for closing, fetches in ((closes, values.result_fetches), (found.again, again)):
         if closes and closing and (closing is closes or fetches):
             conditions = values.result_conditions
-            probes.append(replace(closing, fetches=fetches, conditions=conditions))
+            ends = replace(closing, fetches=fetches, conditions=conditions, keeps=keeps)
+            probes.append(ends)
     if selection.aggregates:
         from lbtrace.plan import aggregation  # imported here because most plans send
 

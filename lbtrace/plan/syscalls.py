@@ -12,12 +12,13 @@ from lbtrace.abi.system_calls import locate_arguments
 from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError
 from lbtrace.fetch.call_values import CallValues
+from lbtrace.fetch.lasting import Lasting
 from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe, Site
 from lbtrace.plan.found import Completed, Found
 from lbtrace.plan.patterns import propose, select
 from lbtrace.plan.selection import Selection
 from lbtrace.probes.sources import UNREAD
-from lbtrace.syscalls import read_table
+from lbtrace.syscalls import Call, read_table
 from lbtrace.syscalls.buffers import with_buffers
 from lbtrace.syscalls.prototypes import NEVER_RETURN, prototype_of
 
@@ -38,7 +39,8 @@ def find(images: Sequence[Image], selection: Selection) -> Iterator[Found]:
         call = table.calls[name]
 
         def complete(values: CallValues, name: str = name) -> Completed:
-            return Completed(*with_buffers(machine, name, table, values, selection.strings))
+            shown = _shown(table.calls[name], selection)
+            return Completed(*with_buffers(machine, name, table, values, selection.strings, shown))
 
         event = KernelEvent("syscall", call.number)
         opens = Probe(BELOW, "opens", source="syscall", binary=NO_BINARY, event=event)
@@ -52,4 +54,23 @@ def find(images: Sequence[Image], selection: Selection) -> Iterator[Found]:
             closes,
             complete,
             closes and replace(closes, event=KernelEvent(UNREAD, call.number)),
+            lasting=partial(_lasting, machine, name, call),
         )
+
+
+def _lasting(machine: str, name: str, call: Call) -> Lasting | None:
+    from lbtrace.syscalls.lasting import find_lasting  # imported here as only expressions ask
+
+    return find_lasting(machine, name, call)
+
+
+def _shown(call: Call, selection: Selection) -> dict[str, int]:
+    """The arguments that are shown, by their names there, of which a request may have others."""
+    numbers = {each.name: number for number, each in enumerate(call.parameters)}
+    if selection.request is None or not selection.request.wanted:
+        return numbers
+    from lbtrace.expressions.tree import Name  # imported here because few requests name some
+
+    asked = [(each.name, each.node) for each in selection.request.wanted]
+    named = {name: node.name for name, node in asked if isinstance(node, Name)}
+    return {shown: numbers[name] for shown, name in named.items() if name in numbers}

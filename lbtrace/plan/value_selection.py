@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lbtrace.dwarf.global_variables import GlobalVariables
     from lbtrace.elf.image import Image
     from lbtrace.expressions.tree import Request
+    from lbtrace.fetch.lasting import Lasting
 
 REGISTER_ARGUMENTS = 6
 """Arguments that expressions may name where debug information declares fewer."""
@@ -95,13 +96,15 @@ def select_values(
     undeclared: bool = True,
     by_register: bool = False,
     finds_goroutine: bool = False,
+    lasting: Lasting | None = None,
 ) -> CallValues:
     """Return how the selected values of a function are passed.
 
     ``places`` gives their locations when the probe is hit, if not those of the convention.
     ``undeclared``: it is a function, of which expressions may name arguments that are not
     declared, and the result. ``by_register``: they may name registers alone;
-    ``finds_goroutine``: the goroutine. Where
+    ``finds_goroutine``: the goroutine. ``lasting`` are the arguments that are there when the call
+    ends. Where
     one of them is a pointer to code, the entry reports where the code is mapped.
 
     Raises `UsageError` where an expression names what the function does not have.
@@ -109,7 +112,7 @@ def select_values(
     places = places or partial(locate_values, machine.name)
     least = REGISTER_ARGUMENTS if undeclared else 0
     named = machine.registers, by_register, undeclared, finds_goroutine, selection.off_cpu
-    call_values = _plan_values(prototype, selection, places, named, least)
+    call_values = _plan_values(prototype, selection, places, named, least, lasting)
     values = (*call_values.parameters, *([call_values.result] if call_values.result else ()))
     if any(map(leads_to_code, values)) and len(call_values.fetches) < FETCHES:
         here = Fetch(register=program_counter(machine.name))
@@ -130,6 +133,7 @@ def _plan_values(
     places: Callable[[Prototype], Locations],
     named: tuple[tuple[str, ...], bool, bool, bool, bool],
     least: int,
+    lasting: Lasting | None,
 ) -> CallValues:
     if prototype is None:
         prototype = sized(Prototype((), long("")), 1 if selection.args is None else selection.args)
@@ -151,7 +155,7 @@ def _plan_values(
         wider,
         places(wider),
         shown,
-        Names(*named, selection.globals),
+        Names(*named, selection.globals, lasting),
         compile.Bounds(FETCHES, selection.detail),
     )
 

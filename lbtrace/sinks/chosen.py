@@ -35,7 +35,7 @@ class Chosen(Sink):
 
     def exit(self, call: Call) -> None:
         call.thread_name = self._names.get(call.tid, "")
-        if self._test.holds(call):
+        if self._test.holds(call, self._plan):
             self.calls.add(identity(call))
 
     def end(self, summary: Summary) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -10,15 +11,18 @@ from lbtrace.abi.locations import WORD, dereferenced
 from lbtrace.abi.system_calls import ARGUMENTS, RESULT
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.model import Fetch, Value
-from lbtrace.model.wire_limits import VALUES
+from lbtrace.model.wire_limits import FETCHES, VALUES
 from lbtrace.syscalls import Call, Table
-from lbtrace.syscalls.structures import SOCKET_ADDRESS, fetch_filled
+from lbtrace.syscalls.prototypes import MAPPING
+from lbtrace.syscalls.structures import fetch_filled
 from lbtrace.values.argument_vector import ArgumentVector
 from lbtrace.values.by_argument import ByArgument
+from lbtrace.values.integer import Integer
 from lbtrace.values.mode import Mode
 from lbtrace.values.outcome import Outcome
 from lbtrace.values.pointer import Pointer
-from lbtrace.values.socket_address import SocketAddress
+from lbtrace.values.record import Record
+from lbtrace.values.socket_address import LONGEST, SocketAddress
 from lbtrace.values.string import String
 
 CREATES = 0x400040
@@ -34,9 +38,17 @@ FILLING = {
     "read": "buf", "pread64": "buf", "recvfrom": "ubuf", "readlink": "buf", "readlinkat": "buf",
     "getrandom": "buf", "getcwd": "buf", "getxattr": "value", "lgetxattr": "value",
     "fgetxattr": "value", "listxattr": "list", "llistxattr": "list", "flistxattr": "list",
-    "mq_timedreceive": "u_msg_ptr",
+    "listxattrat": "list", "mq_timedreceive": "msg_ptr",
 }  # fmt: skip
 """Calls that fill a buffer with as many bytes as they return."""
+
+EXCEEDING = frozenset({
+    "recvfrom", "getxattr", "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr",
+    "listxattrat",
+})  # fmt: skip
+"""Those that may return more: how much there would have been for a larger buffer."""
+
+ROOM = Integer("size_t", 8, False)
 
 LENGTHS = frozenset(
     {"count", "len", "size", "bufsiz", "plen", "msg_len", "sigsetsize", "nr", "optlen"}
@@ -53,49 +65,61 @@ class CallBuffers(NamedTuple):
 
 
 def with_buffers(
-    machine: str, name: str, table: Table, values: CallValues, limit: int
+    machine: str,
+    name: str,
+    table: Table,
+    values: CallValues,
+    limit: int,
+    shown: Mapping[str, int],
 ) -> CallBuffers:
     """Return ``values`` of the call ``name`` with the bytes of buffers and structures: those that
-    the caller passes when the call begins, those that the kernel fills when it ends."""
-    call = table.calls[name]
+    the caller passes when the call begins, those that the kernel fills when it ends. ``shown`` are
+    the arguments that are shown, by their names there."""
+    registers, call = ARGUMENTS[machine], table.calls[name]
     parameters, fetches = list(values.parameters), list(values.fetches)
-    for number, value in enumerate(parameters):
-        if value.slot < 0:
+
+    def slot_of(number: int) -> int:
+        """The slot of what an argument itself is; -1 where none is left."""
+        own = Fetch(register=registers[number])
+        if own not in fetches and len(fetches) < FETCHES:
+            fetches.append(own)
+        return fetches.index(own) if own in fetches else -1
+
+    for at, value in enumerate(parameters):
+        number = shown.get(value.name, -1)
+        if value.slot < 0 or number < 0:
             continue
-        own, length = fetches[value.slot], _length_of(call, number)
+        own, length = fetches[value.slot], length_of(call, number)
         type = call.parameters[number].type
-        if type == "struct sockaddr *" and call.parameters[number + 1].type == "int":
-            counted = parameters[number + 1].slot
-            fetches[value.slot] = replace(
-                own, read="bytes", limit=SOCKET_ADDRESS, length_from=counted
-            )
-            parameters[number] = replace(value, type=SocketAddress(type))
-        elif _is_buffer(call, number):
-            counted = parameters[length].slot
+        if is_address_of_socket(call, number):
+            counted = slot_of(number + 1)
+            fetches[value.slot] = replace(own, read="bytes", limit=LONGEST, length_from=counted)
+            parameters[at] = replace(value, type=SocketAddress(type))
+        elif is_buffer(call, number):
             fetches[value.slot] = Fetch(
-                register=own.register, read="bytes", limit=limit, length_from=counted
+                register=own.register, read="bytes", limit=limit, length_from=slot_of(length)
             )
-            parameters[number] = replace(value, type=String(type))
-        elif _is_filled(name, call, number) and own.read == "string":
+            parameters[at] = replace(value, type=String(type))
+        elif is_filled(name, call, number) and own.read == "string":
             fetches[value.slot] = replace(own, read="value")
-            parameters[number] = replace(value, type=Pointer(type))
-        elif name in REPLACING and value.name == "argv" and not own.derefs:
+            parameters[at] = replace(value, type=Pointer(type))
+        elif name in REPLACING and call.parameters[number].name == "argv" and not own.derefs:
             first = len(fetches)
             texts = [dereferenced(own, WORD * n) for n in range(ARGUMENTS_SHOWN)]
             fetches += [replace(text, read="string", limit=limit, optional=True) for text in texts]
             members = tuple(Value("", String("char *"), first + n) for n in range(len(texts)))
-            parameters[number] = replace(value, type=ArgumentVector(type), members=members)
-        elif type == "umode_t" and parameters[number - 1].name in ("flags", "oflag"):
-            members = (parameters[number - 1], value)
-            parameters[number] = replace(value, type=Mode(type, 4, CREATES), members=members)
+            parameters[at] = replace(value, type=ArgumentVector(type), members=members)
+        elif type == "umode_t" and call.parameters[number - 1].name in ("flags", "oflag"):
+            members = (Value("", value.type, slot_of(number - 1)), value)
+            parameters[at] = replace(value, type=Mode(type, 4, CREATES), members=members)
         elif isinstance(value.type, ByArgument):
-            by = [each for each in parameters if each.name == value.type.by]
-            parameters[number] = replace(value, members=(*by, value)) if by else value
+            by = next(n for n, each in enumerate(call.parameters) if each.name == value.type.by)
+            members = (Value("", value.type, slot_of(by)), value)
+            parameters[at] = replace(value, members=members)
     made = replace(values, parameters=tuple(parameters), fetches=tuple(fetches))
-    result = values.result
-    if result is None or not isinstance(result.type, Outcome):
+    if values.result is None:
         return CallBuffers(made)
-    return _with_results(machine, name, table, made, limit, result, result.type)
+    return _with_results(machine, name, table, made, limit, values.result, set(shown.values()))
 
 
 def _with_results(
@@ -105,42 +129,63 @@ def _with_results(
     values: CallValues,
     limit: int,
     result: Value,
-    outcome: Outcome,
+    shown: Container[int],
 ) -> CallBuffers:
     """The same with what is read when the call ends."""
-    registers, call = ARGUMENTS[machine], table.calls[name]
+    own, call = Fetch(register=RESULT[machine]), table.calls[name]
     fetches = [*values.result_fetches]
-    members = [Value("", result.type, result.slot)]
+    if own not in fetches:
+        fetches.append(own)
+    slot = fetches.index(own)
+    parts = result.members if isinstance(result.type, Record) else (result,)
+    numbers = [each for each in parts if each.slot == slot and not each.members]
+    outcome = Outcome("long", name in MAPPING)
+    returned = replace(numbers[0] if numbers else Value("", outcome, slot), name="")
+    members = [returned, *(each for each in parts if each not in numbers)]
+    outcome = replace(outcome, asked=len(members) - 1)
     filled = _filled(machine, name, call)
-    if filled is not None:
-        register, counted = registers[filled], result.slot
+    room = -1
+    if filled is not None and filled in shown:
+        register, counted = ARGUMENTS[machine][filled], returned.slot
         fetch = Fetch(register=register, limit=limit, read="bytes", length_from=counted)
         if name == "getcwd":  # which counts the NUL
             fetch = replace(fetch, read="string", length_from=-1)
         buffer = call.parameters[filled]
         members.append(Value(buffer.name, String(buffer.type), len(fetches)))
         fetches.append(replace(fetch, optional=True))
-    structures, fetches = fetch_filled(machine, table, name, fetches)
+        if name in EXCEEDING:
+            room = len(fetches)
+            fetches.append(Fetch(register=ARGUMENTS[machine][filled + 1]))
+    structures, fetches = fetch_filled(machine, table, name, fetches, shown)
     members += structures
     again, late = list(fetches), list[Value]()
-    for number, value in enumerate(values.parameters):
-        if value.slot < 0:
-            continue
+    for value in values.parameters:
         fetch = values.fetches[value.slot]
-        if fetch.read == "value" or registers[number] == RESULT[machine] or name in REPLACING:
+        counted = fetch.length_from
+        if value.slot < 0 or not _lasts(machine, name, fetch):
             continue
-        if fetch.length_from >= 0:
-            again.append(values.fetches[fetch.length_from])
+        if counted >= 0:
+            if not _lasts(machine, name, replace(values.fetches[counted], read="integer")):
+                continue
+            again.append(values.fetches[counted])
             fetch = replace(fetch, length_from=len(again) - 1)
         late.append(replace(value, slot=len(again)))
         again.append(fetch)
     if len(again) > VALUES:  # each fits into any event
         again, late = [], []
     if len(members) + len(late) > 1:
-        outcome = replace(outcome, late=len(late))
-        result = replace(result, type=outcome, members=(*members, *late))
-    made = replace(values, result=result, result_fetches=tuple(fetches))
+        outcome = replace(outcome, late=len(late), bounded=room >= 0)
+        last = [Value("", ROOM, room)] if room >= 0 else []
+        returned = replace(returned, type=outcome, members=(*members, *late, *last))
+    made = replace(values, result=returned, result_fetches=tuple(fetches))
     return CallBuffers(made, tuple(again) if late else ())
+
+
+def _lasts(machine: str, name: str, fetch: Fetch) -> bool:
+    """Whether what is read of memory can be read again when the call ends."""
+    if fetch.read == "value" or fetch.register == RESULT[machine] or name in REPLACING:
+        return False
+    return fetch.base == "register" and fetch.plus < 0
 
 
 def _filled(machine: str, name: str, call: Call) -> int | None:
@@ -154,8 +199,8 @@ def _filled(machine: str, name: str, call: Call) -> int | None:
     return number
 
 
-def _length_of(call: Call, number: int) -> int:
-    """Which argument says how many bytes there are where the argument of this number leads;
+def length_of(call: Call, number: int) -> int:
+    """Return which argument says how many bytes there are where the argument of this number leads;
     -1 where none does."""
     following = number + 1
     if following < len(call.parameters):
@@ -165,15 +210,23 @@ def _length_of(call: Call, number: int) -> int:
     return -1
 
 
-def _is_buffer(call: Call, number: int) -> bool:
-    """Whether an argument leads to bytes that the caller passes, which another counts."""
+def is_address_of_socket(call: Call, number: int) -> bool:
+    """Return whether an argument leads to an address of a socket that the caller passes."""
+    following = call.parameters[number + 1 : number + 2]
+    return call.parameters[number].type == "struct sockaddr *" and any(
+        each.type == "int" for each in following
+    )
+
+
+def is_buffer(call: Call, number: int) -> bool:
+    """Return whether an argument leads to bytes that the caller passes, which another counts."""
     type = call.parameters[number].type
-    return type in ("const void *", "const char *") and _length_of(call, number) >= 0
+    return type in ("const void *", "const char *") and length_of(call, number) >= 0
 
 
-def _is_filled(name: str, call: Call, number: int) -> bool:
-    """Whether an argument leads to what the kernel fills meanwhile."""
+def is_filled(name: str, call: Call, number: int) -> bool:
+    """Return whether an argument leads to what the kernel fills meanwhile."""
     parameter = call.parameters[number]
     if FILLING.get(name) == parameter.name:
         return True
-    return "*" in parameter.type and _length_of(call, number) >= 0 and "const" not in parameter.type
+    return "*" in parameter.type and length_of(call, number) >= 0 and "const" not in parameter.type

@@ -30,6 +30,10 @@ ADDRESS = re.compile(r"(new_)?addr|start|brk|addr_hint|newsp|tls")
 ANYTHING = re.compile(r"arg\d?|data|idx\d")
 """Names of numbers that may be addresses."""
 
+NO_TEXTS = frozenset({"optval", "vec", "shmaddr"})
+"""Arguments to ``char`` that lead to no characters: options of sockets, pages (mincore(2)), shared
+memory."""
+
 DESCRIPTOR = re.compile(r"[a-z]*fd")
 
 WIDE = re.compile(r"\b(long|size_t|ssize_t|loff_t|off_t|u64|aio_context_t)\b")
@@ -108,5 +112,7 @@ def _number(table: Table, parameter: Parameter, size: int) -> Type:
 
 
 def _is_text(parameter: Parameter) -> bool:
-    """Whether an argument leads to characters."""
+    """Whether an argument leads to characters that the caller passes."""
+    if parameter.name in NO_TEXTS:
+        return False
     return bool(re.fullmatch(r"(const )?(unsigned )?char \*(const)?", parameter.type))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from msgspec.structs import replace
 
@@ -19,11 +19,8 @@ from lbtrace.values.integer import Integer, fixed_width
 from lbtrace.values.mode import Mode
 from lbtrace.values.pointer import Pointer
 from lbtrace.values.record import Record
-from lbtrace.values.socket_address import SocketAddress
+from lbtrace.values.socket_address import LONGEST, SocketAddress
 from lbtrace.values.wait_status import WaitStatus
-
-SOCKET_ADDRESS = 110
-"""Bytes of the longest address of a socket (``struct sockaddr_un``)."""
 
 UNLIMITED = ((-1, "RLIM_INFINITY"),)
 
@@ -31,15 +28,16 @@ INT = Integer("int", 4, True)
 
 
 def fetch_filled(
-    machine: str, table: Table, name: str, fetches: Sequence[Fetch]
+    machine: str, table: Table, name: str, fetches: Sequence[Fetch], shown: Container[int]
 ) -> tuple[list[Value], list[Fetch]]:
-    """Return the structures and addresses of sockets that the call ``name`` fills, and ``fetches``
-    with what is fetched of them. A register that the result takes is lost."""
+    """Return the structures and addresses of sockets that the call ``name`` fills where arguments
+    lead that are ``shown``, by their numbers, and ``fetches`` with what is fetched of them. A
+    register that the result takes is lost."""
     call, registers = table.calls[name], ARGUMENTS[machine]
     fetcher = Fetcher(FETCHES, Detail(), kept=fetches)
     found = []
     for number, parameter in enumerate(call.parameters):
-        if registers[number] == RESULT[machine]:
+        if registers[number] == RESULT[machine] or number not in shown:
             continue
         start = Fetch(register=registers[number], optional=True)
         if kind := table.filled.get(f"{name}.{parameter.name}"):
@@ -48,7 +46,7 @@ def fetch_filled(
         elif _is_address(call, number):
             length = dereferenced(Fetch(register=registers[number + 1], optional=True))
             counted = fetcher.slot(replace(length, derefs=(), read="integer", size=4))
-            whole = replace(start, read="bytes", limit=SOCKET_ADDRESS, length_from=counted)
+            whole = replace(start, read="bytes", limit=LONGEST, length_from=counted)
             found.append(fetcher.take(parameter.name, SocketAddress(), whole))
     return found, list(fetcher.fetches)
 

@@ -70,6 +70,19 @@ class Form:
         """Return what a table of Arrow has for it. Raises `Partial` where it was not read whole."""
         return self.text()
 
+    def returned(self) -> Datum:
+        """Return what the call has returned whose result it is."""
+        return self
+
+    def filled(self) -> Sequence[Argument]:
+        """Return what else is known of that call since its end, as arguments: what it has filled,
+        and what could not be read before."""
+        return ()
+
+    def with_content(self, content: Datum) -> Datum:
+        """Return the value of an argument that has led to ``content``."""
+        return content
+
     def span(self) -> float | None:
         """Return how many nanoseconds a span of time takes; None of other values."""
         return None

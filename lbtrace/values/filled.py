@@ -8,8 +8,7 @@ from msgspec import Struct
 
 from lbtrace.values.base import Fetched, Probe, Reader, Type, Value
 from lbtrace.values.datum import Argument, Datum
-from lbtrace.values.outcome import Filled
-from lbtrace.values.string import Text
+from lbtrace.values.outcome import Filled, within
 
 Success: TypeAlias = Literal["not negative", "positive", "zero"]
 """Which number a function returns that has not failed."""
@@ -39,7 +38,7 @@ class Filling(Type, Struct, frozen=True, tag="filled"):
             most = room(fetched) if room else None
             if most == 0 or not isinstance(returned, int) or not self._succeeded(returned):
                 return returned
-            fields = [Argument(name, _within(read(fetched), most)) for name, read in filled]
+            fields = [Argument(name, within(read(fetched), most)) for name, read in filled]
             return Filled((Argument("returned", returned), *fields))
 
         return read
@@ -49,12 +48,3 @@ class Filling(Type, Struct, frozen=True, tag="filled"):
             return returned == 0
         least = 1 if self.success == "positive" else 0
         return least <= returned < NEGATIVE
-
-
-def _within(datum: Datum, most: Datum) -> Datum:
-    """Return ``datum``; of a text only what lies in the first ``most`` bytes."""
-    if not (isinstance(datum, Text) and isinstance(most, int)):
-        return datum
-    if len(datum.data) >= most:
-        return Text(datum.data[:most], most)
-    return datum if datum.length is None else Text(datum.data, min(datum.length, most))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from errno import errorcode
 from typing import Any
 
@@ -14,6 +15,7 @@ from lbtrace.values.enumeration import Constant
 from lbtrace.values.notation import text
 from lbtrace.values.pointer import Address
 from lbtrace.values.record import Fields
+from lbtrace.values.string import Text
 
 RESTARTS = {
     512: "ERESTARTSYS",
@@ -24,6 +26,9 @@ RESTARTS = {
 """What an interrupted call returns, which the program does not get (include/linux/errno.h)."""
 
 ERRORS = {**errorcode, 95: "EOPNOTSUPP", **RESTARTS}
+
+NUMBERS = {f"-{name}": -number for number, name in reversed(ERRORS.items())}
+"""The results that have names."""
 
 MOST = 4095
 """``MAX_ERRNO`` (include/linux/err.h)."""
@@ -37,6 +42,12 @@ class Filled(Members, Struct, frozen=True):
     fields: tuple[Argument, ...]
     more: int = 0
 
+    def returned(self) -> Datum:
+        return self.fields[0].value
+
+    def filled(self) -> Sequence[Argument]:
+        return self.fields[1:]
+
     def text(self) -> str:
         returned, *others = self.fields
         return ", ".join([text(returned.value), *map(str, others)])
@@ -47,12 +58,15 @@ class Filled(Members, Struct, frozen=True):
 
 class Outcome(NumberType, Struct, frozen=True, tag="outcome"):
     """A number, or the name of an error. It is an ``address`` where the call maps memory. Of its
-    members the first one is the number; the last, so many as are ``late``, are what could not be
-    read when the call began, which not each probe fetches, and the others what the call fills."""
+    members the first one is the number. So many as are ``asked`` for follow, then what the call
+    fills; then so many as are ``late``, which could not be read when the call began, and which not
+    each probe fetches. If it is ``bounded``, the last one is for how many bytes there was room."""
 
     name: str = "long"
     address: bool = False
     late: int = 0
+    asked: int = 0
+    bounded: bool = False
 
     size = 8
     signed = True
@@ -73,18 +87,23 @@ class Outcome(NumberType, Struct, frozen=True, tag="outcome"):
 
     def composed_reader(self, value: Value, probe: Probe) -> Reader:
         number = probe.reader(value.members[0])
-        end = len(value.members) - self.late
-        filled = [(part.name, probe.reader(part)) for part in value.members[1:end]]
-        parts = [part for part in value.members[end:] if probe.is_piece(part.slot)]
-        late = [(part.name, probe.reader(part)) for part in parts]
+        parts = list(value.members[1:])
+        room = probe.reader(parts.pop()) if self.bounded else None
+        end = len(parts) - self.late
+        asked = [(part.name, probe.reader(part)) for part in parts[: self.asked]]
+        filled = [(part.name, probe.reader(part)) for part in parts[self.asked : end]]
+        late = [(p.name, probe.reader(p)) for p in parts[end:] if probe.is_piece(p.slot)]
 
         def read(fetched: Fetched) -> Datum:
             returned = number(fetched)
-            failed = isinstance(returned, Constant | Unreadable)
-            shown = [] if failed else [Argument(name, read(fetched)) for name, read in filled]
-            shown = [each for each in shown if not _leads_nowhere(each.value)]
+            most = room(fetched) if room else None
+            shown = [Argument(name, read(fetched)) for name, read in asked]
+            if most != 0 and not isinstance(returned, Constant | Unreadable):
+                left = [Argument(name, within(read(fetched), most)) for name, read in filled]
+                shown += [each for each in left if not _leads_nowhere(each.value)]
             again = [Argument(name, read(fetched)) for name, read in late]
-            shown += [each for each in again if not isinstance(each.value, Unreadable)]
+            # nothing is read again where nothing could be
+            shown += [each for each in again if not isinstance(each.value, Unreadable | Address)]
             return Filled((Argument("returned", returned), *shown)) if shown else returned
 
         return read
@@ -97,3 +116,12 @@ def _leads_nowhere(datum: Datum) -> bool:
     if isinstance(datum, Elements):
         return all(isinstance(element, Unreadable) for element in datum.elements)
     return datum == Address(0) or isinstance(datum, Unreadable)
+
+
+def within(datum: Datum, most: Datum) -> Datum:
+    """Return ``datum``; of a text only what lies in the first ``most`` bytes."""
+    if not (isinstance(datum, Text) and isinstance(most, int)):
+        return datum
+    if len(datum.data) >= most:
+        return Text(datum.data[:most], most)
+    return datum if datum.length is None else Text(datum.data, min(datum.length, most))

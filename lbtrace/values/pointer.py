@@ -60,6 +60,9 @@ class Address(int, Form):
         """What is known besides, as text."""
         return ""
 
+    def with_content(self, content: Datum) -> Datum:
+        return Referent(self, content)
+
     def with_facts(self, **facts: str | int) -> Known:
         """Return it as one of which more is known."""
         return Known(self, facts)

@@ -12,6 +12,9 @@ from lbtrace.values.datum import FAULT, NOT_READ, Datum, Token
 from lbtrace.values.notation import escaped
 from lbtrace.values.pointer import Address
 
+LONGEST = 110
+"""Bytes of the longest address (``struct sockaddr_un``)."""
+
 UNIX = 1
 FAMILIES = {16: "AF_NETLINK", 17: "AF_PACKET", 40: "AF_VSOCK", 38: "AF_ALG"}
 
@@ -43,12 +46,13 @@ class SocketAddress(Type, Struct, frozen=True, tag="socket_address"):
             word = fetched.words[slot]
             if fetched.faults >> slot & 1:
                 return FAULT if word else Address(0)
-            return _read(bytes(fetched.pieces.get(slot, b"")))
+            data = bytes(fetched.pieces.get(slot, b""))
+            return _read(data, cut=len(data) < min(word >> 32, LONGEST))
 
         return read
 
 
-def _read(data: bytes) -> Datum:
+def _read(data: bytes, *, cut: bool) -> Datum:
     if len(data) < 2:
         return NOT_READ
     family, rest = int.from_bytes(data[:2], "little"), data[2:]
@@ -61,5 +65,6 @@ def _read(data: bytes) -> Datum:
         return Endpoint(f"[{inet_ntop(AF_INET6, rest[6:22])}{scope}]:{port}")
     if family == UNIX:
         name = rest.split(b"\0", 1)[0] if rest[:1] != b"\0" else b"@" + rest[1:]
-        return Endpoint("unix:" + name.decode(errors="replace"))
+        more = "…" * (cut and len(name) >= len(rest))
+        return Endpoint("unix:" + name.decode(errors="replace") + more)
     return Endpoint(f"{FAMILIES.get(family, f'family {family}')}: {rest.hex()}")

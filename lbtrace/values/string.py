@@ -36,6 +36,12 @@ class Text(Form, Struct, frozen=True):
 
     syntax = "string"
 
+    def beginning(self, length: int) -> Text | None:
+        """Return so many bytes of it; None where that is not known."""
+        if length <= len(self.data):
+            return Text(self.data[:length], length)
+        return Text(self.data, length) if length <= (self.length or 0) else None
+
     @property
     def is_whole(self) -> bool:
         return not self.cut

@@ -56,7 +56,16 @@ static __always_inline bool has_unread(void)
 	if (!any_unread)
 		return false;
 	tid = bpf_get_current_pid_tgid();
-	return !bpf_map_delete_elem(&unread_texts, &tid);
+	return bpf_map_lookup_elem(&unread_texts, &tid);
+}
+
+/* It has left the call. */
+static __always_inline void forget_unread(void)
+{
+	__u32 tid = bpf_get_current_pid_tgid();
+
+	if (any_unread)
+		bpf_map_delete_elem(&unread_texts, &tid);
 }
 
 static __always_inline __u64 find_cookie(void *cookies, __u64 number)
@@ -83,6 +92,8 @@ static __always_inline void pass(__u64 cookie, struct pt_regs *regs, __u16 kind)
 	begin_walks(NULL, 0, 0);
 	handle_hit_of(cookie - 1, regs, kind, false, NULL);
 	end_walks();
+	if (kind == LBT_CLOSE)
+		forget_unread();
 }
 
 SEC("?raw_tp/sys_enter")
@@ -110,7 +121,7 @@ int syscall_left(__u64 *args)
 	if (!cookie || LBT_32_BIT(task))
 		return 0;
 	if (has_unread())
-		cookie = find_cookie_of_unread(&syscall_left_cookies, number);
+		cookie = find_cookie_of_unread(&syscall_left_cookies, number) ?: cookie;
 	pass(cookie, regs, LBT_CLOSE);
 	return 0;
 }
