@@ -56,15 +56,3 @@ def test_constructors(compiled: Compile, traced: Traced, dwarf: str) -> None:
         "traced_later": [{"a": 7}, 3],
         "traced_apply": [{"__a": 8}, 4],
     }
-
-
-def test_constructors_of_which_nothing_is_said(compiled: Compile, traced: Traced) -> None:
-    """DWARF 4 has no ``DW_AT_defaulted``."""
-    words = ["g++", "-gdwarf-4", "-gstrict-dwarf", "-O0", "-std=c++17"]
-    values = shown(traced(compiled("strict", words, CONSTRUCTORS), "traced_*"))
-    assert values == {
-        "traced_picky": [None, None],
-        "traced_defaulted": [None, None],
-        "traced_later": [None, None],
-        "traced_apply": [{"__a": 8}, 4],
-    }
