@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from lbtrace.bpf.features import may_sleep
-from lbtrace.bpf.specs import Specs
 from lbtrace.model import (
     CLOSE,
     KIND,
@@ -116,31 +115,6 @@ def test_dereferences(programs: Path, mode: str, registers: tuple[str, str]) -> 
     # The second node has no next one, the third call passes no node.
     assert [event.faults for event, _ in entries] == [0b00000, 0b00110, 0b01111]
     assert [blob for _, blob in entries] == [b"secondfirst", b"second", b""]
-
-
-def test_what_is_made_of_registers(programs: Path, mode: str, registers: tuple[str, str]) -> None:
-    """Events record the registers as they are; the stack pointer is none of those of arguments."""
-    program, (first, second) = programs / "values", registers
-    fetches = (
-        Fetch(register=second, bit_size=8, signed=True),
-        Fetch(base="constant", offset=-7),
-        Fetch(register=second, offset=5),
-        Fetch(register=second, bit_offset=4, bit_size=12),
-        Fetch(base="constant", offset=0x1FF, bit_size=8, signed=True),
-    )
-    for more in ((), (Fetch(register=first),), (Fetch(register="sp"),)):
-        made = plan(program, "take_string", *fetches, *more)
-        specs = Specs(made)
-        assert not specs.generic
-        assert specs.selecting == (bool(more) and more[0].register == "sp")
-        events, _ = run(made, program, mode)
-        entries = [event for event, _ in events if event.kind == OPEN]
-        for event, length in zip(entries, LENGTHS, strict=True):
-            assert signed(event.value0) == (length + 128) % 256 - 128
-            assert (signed(event.value1), signed(event.value2)) == (-7, length + 5)
-            assert (event.value3, signed(event.value4)) == (length >> 4 & 0xFFF, -1)
-            if specs.selecting:
-                assert event.frame == event.value5 + made.probes[0].site.sp_delta
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from lbtrace import recognize
 from lbtrace.abi.locations import Detail, Location
 from lbtrace.calls.decoders import Readers
 from lbtrace.calls.payload import Context
@@ -16,7 +13,6 @@ from lbtrace.model import Fetch, Value
 from lbtrace.recognize import BOUNDS, Recognizer
 from lbtrace.recognize.fetcher import Fetcher
 from lbtrace.recognize.view import MemberView
-from lbtrace.values import KINDS, find_kind
 from lbtrace.values.base import Fetched
 from lbtrace.values.duration import Duration
 from lbtrace.values.go_time import Time
@@ -119,17 +115,3 @@ def test_durations(period, shown):
     value = fetcher.value("d", type, Location(words=(Fetch(register="di"),)))
     read = Readers(fetcher.fetches, Context()).reader(value)
     assert text(read(Fetched(((1 << 64) - 5,), {}, 0, 1))) == shown
-
-
-@pytest.mark.parametrize("row", KINDS, ids=lambda row: row.name)
-def test_rows_say_what_the_files_have(row):
-    """A fetcher without ``is_fetched`` in the row, say, would never be asked."""
-    home = Path(recognize.__file__).parent / f"{row.name}.py"
-    module = import_module(f"lbtrace.recognize.{row.name}") if home.exists() else None
-    assert hasattr(module, "KindFetcher") == row.is_fetched
-    assert hasattr(module, "recognize") == bool(row.form)
-    if row.type:
-        type = find_kind(row.name)
-        assert type.__struct_config__.tag == row.name
-        assert type.__name__ == row.type
-        assert type.through or not row.through
