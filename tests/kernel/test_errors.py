@@ -144,13 +144,6 @@ def test_a_directory_of_path_that_no_path_can_name(
     assert (done.returncode, "1 call" in done.stderr) == (0, True)
 
 
-def test_output_exists(attach: Run, programs: Path, tmp_path: Path) -> None:
-    path = tmp_path / "out.jsonl"
-    path.write_text("mine")
-    explains(attach(programs / "fib", "-o", path), 1, "exists already", "--force")
-    assert path.read_text() == "mine"
-
-
 def test_output_cannot_be_created(attach: Run, programs: Path, tmp_path: Path) -> None:
     explains(attach(programs / "fib", "-o", tmp_path / "no/out.txt"), 1, "cannot be created")
     explains(attach(programs / "fib", "-o", tmp_path / "out.what"), 2, "does not give the format")
