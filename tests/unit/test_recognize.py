@@ -6,15 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from lbtrace.abi.locations import Detail, Location
 from lbtrace.calls.decoders import Readers
 from lbtrace.calls.payload import Context
 from lbtrace.model import Fetch, Value
 from lbtrace.recognize import BOUNDS, Recognizer
-from lbtrace.recognize.fetcher import Fetcher
 from lbtrace.recognize.view import MemberView
 from lbtrace.values.base import Fetched
-from lbtrace.values.duration import Duration
 from lbtrace.values.go_time import Time
 from lbtrace.values.integer import Integer
 from lbtrace.values.notation import text
@@ -88,30 +85,3 @@ def test_times_of_go(wall, ext, shown):
     fetches = (Fetch(), Fetch(), Fetch())
     read = Readers(fetches, Context()).reader(value)
     assert text(read(Fetched((wall, ext & (1 << 64) - 1, 0), {}, 0, 1))) == shown
-
-
-@pytest.mark.parametrize(
-    ("period", "shown"),
-    [
-        ("ratio<1, 1>", "-5s"),
-        ("ratio<1, 1000>", "-5ms"),
-        ("ratio<1l, 1000000000l>", "-5ns"),
-        ("ratio<86400, 1>", "-5d"),
-        ("ratio<1001, 30000>", "-5[1001/30000]s"),
-        ("ratio<604800, 1>", "-5[604800]s"),
-        ("ratio", None),  # of clang's -gsimple-template-names
-    ],
-)
-def test_durations(period, shown):
-    ticks = MemberView("__r", view("base", "long", 8, encoding="signed"), 0)
-    arguments = (ticks.type, view("record", period, 1, language="c++"))
-    named = ("record", f"duration<long, std::{period} >", 8)
-    described = view(*named, language="c++", members=[ticks], arguments=arguments)
-    type = Recognizer().type_of(described)
-    if shown is None:
-        assert not isinstance(type, Duration)
-        return
-    fetcher = Fetcher(6, Detail())
-    value = fetcher.value("d", type, Location(words=(Fetch(register="di"),)))
-    read = Readers(fetcher.fetches, Context()).reader(value)
-    assert text(read(Fetched(((1 << 64) - 5,), {}, 0, 1))) == shown
