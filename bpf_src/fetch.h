@@ -150,7 +150,7 @@ static __always_inline long resolve(const struct lbt_fetch *f, struct pt_regs *c
 	long error = opaque_zero;
 
 	if (f->base == LBT_REGISTER)
-		v = select_register(ctx, f->reg);
+		bpf_probe_read_kernel(&v, sizeof(v), (__u64 *)ctx + (f->reg & 63));
 	else if (f->base == LBT_STACK)
 		v = frame;
 #ifdef LBT_ATOMIC

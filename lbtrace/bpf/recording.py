@@ -58,7 +58,7 @@ def find_recording(
 
 def _record_texts(fetches: tuple[Fetch, ...], known: tuple[str, ...]) -> Recording | None:
     for fetch in fetches:
-        if fetch.read == "value":
+        if fetch.read not in ("string", "bytes"):
             if not _is_made(fetch, known):
                 return None
             continue

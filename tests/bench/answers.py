@@ -27,34 +27,26 @@ from lbtrace.bpf.features import probe
 from lbtrace.plan import Selection, make_plan
 
 ROUNDS = 7
+HERE = Path(__file__).parent
 SOURCE = r"""
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 #define CHUNKS 600
+#define CLOCK CLOCK_PROCESS_CPUTIME_ID
+#include "chunks.h"
 __attribute__((noipa)) long traced(long n)
 {
 	__asm__ volatile("" ::: "memory");
 	return n * 3 + 1;
 }
-static int compare(const void *one, const void *other)
-{
-	return *(const double *)one < *(const double *)other ? -1 : 1;
-}
 __attribute__((noipa)) long measure(long sum)
 {
-	static double spent[CHUNKS];
-	struct timespec from, to;
-
 	for (int chunk = 0; chunk < CHUNKS; chunk++) {
-		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+		double start = now();
+
 		for (long i = 0; i < 100; i++)
 			sum += traced(i & 63);
-		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
-		spent[chunk] = ((to.tv_sec - from.tv_sec) * 1e9 + to.tv_nsec - from.tv_nsec) / 100;
+		spent[chunk] = now() - start;
 	}
-	qsort(spent, CHUNKS, sizeof *spent, compare);
-	fprintf(stderr, "\n%.1f\n", spent[CHUNKS / 5]);
+	report(100);
 	return sum;
 }
 __attribute__((noipa)) long below(long depth)
@@ -79,6 +71,7 @@ def compile_program(program: Path) -> None:
     """A nop is at the function's entry, where kernels emulate it."""
     flags = ["-O2", "-g", "-w", "-fcf-protection=none", "-fpatchable-function-entry=1"]
     flags += ["-fomit-frame-pointer", "-fno-optimize-sibling-calls", f"-DFRAMES={FRAMES}"]
+    flags += [f"-I{HERE}"]
     command = ["gcc", "-x", "c", "-", "-o", program, *flags]
     subprocess.run(command, input=SOURCE, text=True, check=True)
 

@@ -42,9 +42,8 @@ ROWS: dict[str, tuple[str, tuple[str, ...], float | None]] = {
 is to be at most: the one that is intended is 1, the rest is what measuring varies by."""
 PROVIDERS = "provider bench { probe hit(char *text); };\n"
 SOURCE = r"""
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
+#define CLOCK CLOCK_PROCESS_CPUTIME_ID
+#include "chunks.h"
 __attribute__((noipa)) long traced(long n, long m, long index, long other, const char *text,
                                    long f, long g, long h)
 {
@@ -53,24 +52,16 @@ __attribute__((noipa)) long traced(long n, long m, long index, long other, const
                      ".asciz \"bench\", \"hit\", \"" OPERANDS "\"\n992: .balign 4\n.popsection");
     return n * 3 + m;
 }
-static int compare(const void *one, const void *other)
-{
-    return *(const double *)one < *(const double *)other ? -1 : 1;
-}
 int main(void)
 {
-    static double spent[CHUNKS];
-    struct timespec from, to;
     long sum = 0;
     for (int chunk = 0; chunk < CHUNKS; chunk++) {
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+        double start = now();
         for (long i = 0; i < 200; i++)
             sum += traced(i, i, 7, i, "fifteen letters", 5, 6, i);
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
-        spent[chunk] = ((to.tv_sec - from.tv_sec) * 1e9 + to.tv_nsec - from.tv_nsec) / 200;
+        spent[chunk] = now() - start;
     }
-    qsort(spent, CHUNKS, sizeof *spent, compare);
-    fprintf(stderr, "\n%.1f\n", spent[CHUNKS / 5]);
+    report(200);
     return sum == 42;
 }
 """
@@ -83,6 +74,7 @@ def show(name: str, here: Path, report: Report) -> None:
     operands, like, limit = ROWS[name]
     program = here / "hit"
     flags = ["-O2", "-g", "-fcf-protection=none", f"-DCHUNKS={CHUNKS}", f'-DOPERANDS="{operands}"']
+    flags += [f"-I{Path(__file__).parent}"]
     subprocess.run(
         ["gcc", "-x", "c", "-", "-o", program, *flags], input=SOURCE, text=True, check=True
     )

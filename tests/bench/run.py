@@ -29,7 +29,7 @@ import markers
 import off_cpu
 import planning
 import starts
-import syscalls
+import system_calls
 import threads
 import within
 
@@ -68,7 +68,7 @@ def main() -> None:
     markers.main(ratio)
     answers.main(ratio)
     off_cpu.main(ratio)
-    syscalls.main(ratio)
+    system_calls.main(ratio)
     within.main(ratio)
     threads.main(ratio)
     for wheel in (ROOT / "dist").glob("*.whl"):

@@ -139,7 +139,7 @@ def indexed(base: str, offset: int, size: int, index: Fetch, factor: int) -> Fet
     return IndexedFetch(**way, **place, index=index, factor=factor)  # type: ignore[arg-type]
 
 
-AX, BX, SI, R9 = (Fetch(register=name) for name in ("ax", "bx", "si", "r9"))
+AX, BX = (Fetch(register=name) for name in ("ax", "bx"))
 X2, X20 = Fetch(register="x2"), Fetch(register="x20")
 AX_BX, AX_AX = (IndexedFetch(register="ax", index=each, factor=n) for each, n in ((BX, 2), (AX, 1)))
 LOW, SIGNED_LOW = (Fetch(register="x2", bit_size=32, signed=signed) for signed in (False, True))
@@ -155,50 +155,19 @@ SYMBOLS = {"NBuffers": 0x5000, "all.0": 0x6000}
 @pytest.mark.parametrize(
     ("machine", "text", "size", "signed", "expected"),
     [
-        ("x86_64", "-4@%edi", 4, True, Fetch(register="di")),
-        ("x86_64", "8@%r12", 8, False, Fetch(register="r12")),
-        ("x86_64", "2@%r9w", 2, False, Fetch(register="r9")),
-        ("x86_64", "1@%bpl", 1, False, Fetch(register="bp")),
-        ("x86_64", "1@%al", 1, False, Fetch(register="ax")),
-        ("x86_64", "1@%ch", 1, False, Fetch(register="cx", bit_offset=8, bit_size=8)),
-        ("x86_64", "-8@$-3", 8, True, Fetch(base="constant", offset=-3)),
-        ("x86_64", "4@$0x10", 4, False, Fetch(base="constant", offset=16)),
-        ("x86_64", "8@(%rax)", 8, False, memory("ax", 0, 8)),
-        ("x86_64", "-4@-0x14(%rbp)", 4, True, memory("bp", -20, 4)),
-        ("x86_64", "4@NBuffers(%rip)", 4, False, memory("ip", 0x4000, 4)),
-        ("x86_64", "4@40+all.0(%rip)", 4, False, memory("ip", 0x5028, 4)),
         ("x86_64", "4@all.0+8-4(%rip)", 4, False, memory("ip", 0x5004, 4)),
-        ("x86_64", "-4@NBuffers+40(%rip)", 4, True, memory("ip", 0x4028, 4)),
-        ("x86_64", "4@NBuffers", 4, False, memory("ip", 0x4000, 4)),
-        ("x86_64", "8@$NBuffers+8", 8, False, Fetch(register="ip", offset=0x4008)),
-        ("x86_64", "8@-8(%rbp,%rax,4)", 8, False, indexed("bp", -8, 8, AX, 4)),
-        ("x86_64", "4@(%rdi,%r9)", 4, False, indexed("di", 0, 4, R9, 1)),
-        ("x86_64", "2@16(,%rsi,8)", 2, False, indexed("", 16, 2, SI, 8)),
-        ("x86_64", "4@NBuffers(,%rax,4)", 4, False, indexed("ip", 0x4000, 4, AX, 4)),
-        ("x86_64", "4@NBuffers(%rbx)", 4, False, indexed("ip", 0x4000, 4, BX, 1)),
-        ("x86_64", "8f@%xmm1", 8, False, "a float in xmm1"),
-        ("x86_64", "8@%fs:-8", 8, False, refused("%fs:-8")),
-        ("x86_64", "8@%fs:8(%rax)", 8, False, refused("%fs:8(%rax)")),
         ("x86_64", "8@$unknown", 8, False, refused("$unknown")),
         ("x86_64", "8@unknown(%rip)", 8, False, refused("unknown(%rip)")),
         ("x86_64", "8@NBuffers-all.0(%rip)", 8, False, refused("NBuffers-all.0(%rip)")),
         ("x86_64", "8@8(%rip)", 8, False, refused("8(%rip)")),
-        ("x86_64", "8@8(%eax)", 8, False, refused("8(%eax)")),
         ("x86_64", "8@NBuffers(%rax,%rbx,2)", 8, False, indexed("ip", 0x4000, 8, AX_BX, 1)),
         ("x86_64", "8@NBuffers(%rax,%rax)", 8, False, indexed("ip", 0x4000, 8, AX_AX, 1)),
-        ("x86_64", "8@$0xffffffffffffffff", 8, False, Fetch(base="constant", offset=-1)),
         ("x86_64", "8@$18446744073709551615", 8, False, Fetch(base="constant", offset=-1)),
-        ("x86_64", "-8@$0x8000000000000000", 8, True, Fetch(base="constant", offset=-1 << 63)),
-        ("x86_64", "8@$18446744073709551616", 8, False, refused("$18446744073709551616")),
         ("x86_64", "8@$-9223372036854775809", 8, False, refused("$-9223372036854775809")),
-        ("x86_64", "8@99999999999999999999(%rdi)", 8, False, refused("99999999999999999999(%rdi)")),
         ("x86_64", "8@0xfffffffffffffff8(%rdi)", 8, False, memory("di", -8, 8)),
-        ("x86_64", "8@$010", 8, False, Fetch(base="constant", offset=8)),
         ("x86_64", "8@010(%rax)", 8, False, memory("ax", 8, 8)),
         ("x86_64", "8@$08", 8, False, refused("$08")),
         ("x86_64", "8@$1x", 8, False, refused("$1x")),
-        ("x86_64", "8f@(%rax)", 8, False, memory("ax", 0, 8)),
-        ("x86_64", "4f@%eax", 4, False, AX),
         ("x86_64", "16@%rax", 16, False, refused("%rax") + ": it has fewer than 16 bytes"),
         ("x86_64", "8(%rax)", 8, False, refused("8(%rax)")),
         ("x86_64", "3@%eax", 8, False, refused("3@%eax")),

@@ -17,30 +17,6 @@ from lbtrace.plan.value_selection import parse
 from lbtrace.values import type_hook
 
 
-def names(path, *patterns):
-    return {f.name for f in make_plan(path, Selection(patterns)).functions}
-
-
-def test_patterns_select_by_name_glob_and_expression(build):
-    path = build("-O1")
-    assert names(path, "fib") == {"fib"}
-    assert names(path, "renamed") == {"renamed"}
-    assert {"floats", "fib"} <= names(path, "f*")
-    assert names(path, "/^(fib|wide)$/") == {"fib", "wide"}
-    assert names(path, "wide", "fib", "f[i]b") == {"fib", "wide"}
-
-
-def test_no_match_names_the_nearest(build):
-    with pytest.raises(NoMatchError) as caught:
-        make_plan(build("-O1"), Selection(("fob",)))
-    assert "fib" in caught.value.hint
-    assert caught.value.status == 2
-    with pytest.raises(NoMatchError):
-        make_plan(build("-O1"), Selection(("fib", "nothing_like_it")))
-    with pytest.raises(NoMatchError):
-        make_plan(build("-O1"), Selection(("FIB",)))
-
-
 def test_wrong_requests(build, monkeypatch):
     with pytest.raises(UsageError, match="/\\(/"):
         make_plan(build("-O1"), Selection(("/(/",)))

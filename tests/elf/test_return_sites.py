@@ -46,22 +46,10 @@ FUNCTIONS = {
     "called": ("sub $8, %rsp; call other; add $8, %rsp", "S: ret"),
     # a load that may fault and be left by a handler,
     "loading": ("push %rbx; call other; nop; mov (%rbx), %rax; pop %rbx", "S: ret"),
-    "indexed": ("push %rbx; call other; nop; mov (%rsp,%rdi), %rax; pop %rbx", "S: ret"),
-    # or through rbp that is no frame pointer,
-    "based": ("push %rbp; call other; nop; mov 8(%rbp), %rax; pop %rbp", "S: ret"),
     # a jump in a loop,
     "looping": ("1: call other; test %eax, %eax; jne 1b", "S: ret"),
     # one that is where the entry probe is, or before it,
     "early": ("test %edi, %edi; je 1f; call other; 1:", "S: ret"),
-    # a depth that nothing tells,
-    "sunk": (
-        "push %rbp; mov %rsp, %rbp; sub %rdi, %rsp; call other; nop; leave",
-        "S: ret",
-    ),
-    # a place that a computed jump may reach.
-    "computed": ("call other; test %eax, %eax; jne 1f; jmp *%rdi; 1:", "S: ret"),
-    "word": ("push %rbx; call other; .byte 0x66, 0x90; pop %rbx", "S: ret"),
-    "trapping": ("push %rbx; call other; nop; rdtsc; pop %rbx", "S: ret"),
 }
 
 
@@ -103,15 +91,6 @@ def test_sites(image: Image, name: str) -> None:
     returns = [e for e in exits if e.kind == "return"]
     found = [site for e in returns for site, _ in return_sites(e, (), start, entry)]
     assert sorted(site.address for site in found) == labels(image, name)
-
-
-def test_a_lost_stack_says_nothing_of_the_next_function(image: Image) -> None:
-    table = symbols.read(image)
-    placer = Placer(image, table, Machine(image.machine))
-    functions = {f.name: f for f in table.functions}
-    placer.exits(functions["sunk"])
-    together = placer.exits(functions["protected"])
-    assert [*together.exits] == exits_of(image, "protected")[1]
 
 
 def moved(image: Image, name: str, register: str) -> tuple[Fetch, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -141,3 +143,21 @@ def test_versions_are_shown_where_they_are_not_the_default(libc):
 def test_a_file_without_symbols_says_so(build):
     with pytest.raises(BinaryError, match="is stripped"):
         symbols.read(Image.open(build("-s")))
+
+
+IN_A_CYCLE = """
+import gc, sys
+from lbtrace.elf import symbols
+from lbtrace.elf.image import Image
+image = Image.open(sys.argv[1])
+cycle = [symbols.read(image)]
+cycle.append(cycle)
+del cycle, image
+gc.collect()
+"""
+
+
+def test_symbols_in_a_cycle_of_references_are_freed() -> None:
+    run = [sys.executable, "-c", IN_A_CYCLE, sys.executable]
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -99,6 +99,7 @@ SIMPLE = {
     "Private": lambda d: f"Private({small(d)}, {whole(d, 62)})",
     "Defaulted": lambda d: f"defaulted({small(d)}, {real(d)!r}f)",
     "Copied": lambda d: f"Copied({small(d)})",
+    "Later": lambda d: f"Later({small(d)})",
     "Ended": lambda d: f"Ended({whole(d, 62)})",
     "Moved": lambda d: f"Moved({small(d)}, 3)",
     "Virtual": lambda d: f"Virtual({small(d)})",
@@ -123,6 +124,7 @@ BY_ADDRESS = (
         "std::shared_ptr<int>",
         "Texts",
         "Copied",
+        "Later",
         "Ended",
         "Virtual",
         "HoldsCopied",
@@ -394,6 +396,8 @@ def referred(shown: dict[str, Any], name: str, reported: dict[str, Any]) -> Any:
 
 def pointer_in(value: Any) -> Any:
     """What is shown of a value: of a ``std::unique_ptr`` its pointer."""
+    if isinstance(value, dict):
+        return {key: pointer_in(each) for key, each in value.items()}
     held = isinstance(value, list) and len(value) == 1 and str(value[0]).startswith("0x")
     return value[0] if held else value
 

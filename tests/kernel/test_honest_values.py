@@ -109,19 +109,6 @@ def test_lines_alone_give_no_types(compiled: Compile, traced: Traced, command: l
     assert call["result"] == 7
 
 
-def test_assemblers_give_no_types(traced: Traced, tmp_path: Path) -> None:
-    source, program = tmp_path / "add.s", tmp_path / "add"
-    source.write_text(
-        "\t.globl main, add\n\t.type add,@function\nadd:\tlea (%rdi,%rsi),%rax\n\tret\n"
-        "\t.size add,.-add\n\t.type main,@function\nmain:\tmov $3,%edi\n\tmov $4,%esi\n\tcall add\n"
-        '\tsub $7,%eax\n\tret\n\t.size main,.-main\n\t.section .note.GNU-stack,"",@progbits\n'
-    )
-    subprocess.run(["gcc", "-Wa,-g", source, "-o", program], check=True)
-    (call,) = traced(program, "add")
-    assert [argument["value"] for argument in call["args"]] == [3]
-    assert call["result"] == 7
-
-
 def test_payloads_of_rust_are_shown_however_deep(
     traced: Traced, tool: Callable[[str], str], lbtrace: Run, tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""Values of C++ and Rust programs are shown as their sources write them."""
+"""Values of C++ programs are shown as their sources write them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
-Rust = Callable[[str, str], Path]
 Compile = Callable[[str, list[str], str], Path]
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
@@ -54,26 +53,3 @@ def test_cpp(lbtrace: Run, compiled: Compile, tmp_path: Path, compiler: str) -> 
     assert by_value == {"x": 1, "y": 2.5}
     assert by_reference == {"x": 3, "y": 4.5}
     assert [c["result"] for c in seen["traced_mode"]] == ["on"]
-
-
-@pytest.mark.parametrize("level", ["0", "2"])
-def test_rust(lbtrace: Run, rust: Rust, tmp_path: Path, level: str) -> None:
-    seen = traced(lbtrace, rust("languages.rs", level), tmp_path / "out.jsonl")
-    assert [arguments(c) for c in seen["traced_str"]] == [["octi", 3], ["", -1]]
-    assert arguments(seen["traced_string"][0]) == ["owned text", "é"]
-    assert arguments(seen["traced_bytes"][0]) == ["by\0\udcff", "Blue", True]
-    assert arguments(seen["traced_point"][0]) == [
-        {"x": -7, "y": 8, "z": 9},
-        {"x": 1, "y": 2, "z": 3},
-    ]
-    assert seen["traced_give"][0]["result"] == "qqqqq"
-    assert arguments(seen["traced_slice"][0]) == [[1, 2, 3]]
-    assert arguments(seen["traced_far"][0])[1:] == [1, 2, 3, 4, 5, "on the stack", [7, 8]]
-    assert [arguments(c) for c in seen["traced_opt"]] == [
-        [{"Some": {"x": 1, "y": 2, "z": 3}}, {"Some": 7}],
-        ["None", "None"],
-    ]
-    if level == "0":  # else it ends with a jump to the function that returns for it
-        assert [c["result"] for c in seen["traced_opt"]] == [{"Some": 7}, "None"]
-        assert arguments(seen["traced_method"][0])[1] == 41
-        assert seen["traced_method"][0]["result"] == 42

@@ -20,7 +20,6 @@ GOLDEN = Path(__file__).parent / "racket"
         ("fib-4", "fib", "fib", 4),
         ("fib-4", "fib-bare", "fib", 4),
         ("deep-14", "deep", "deep", 14),
-        ("deep-1000", "deep", "deep", 1000),
     ],
 )
 def test_equals_racket(

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from lbtrace.bpf.features import may_sleep, probe
-from lbtrace.bpf.objects import Loading, TraceObject
-from lbtrace.bpf.specs import Specs
+from lbtrace.bpf.features import may_sleep
 from lbtrace.model import (
     CLOSE,
     KIND,
@@ -97,33 +94,6 @@ def test_a_page_that_is_not_there_yet(
         assert (blob, event.faults, losses.string_fault) == (b"", 1, 1)
 
 
-def test_a_program_that_may_not_sleep_loads_beside_others(
-    programs: Path, registers: tuple[str, str]
-) -> None:
-    """It is in another object, which shares the maps."""
-    if not probe().cookie:
-        return  # system calls need 5.15, too
-    made = plan(
-        programs / "values", "take_cold", Fetch(register=registers[0], read="string", limit=3)
-    )
-    both = {"entered": Loading(may_sleep=True), "syscall_entered": Loading()}
-    TraceObject(Specs(made), both, ring_size=4096).close()
-
-
-def test_bytes_with_a_length(programs: Path, mode: str, registers: tuple[str, str]) -> None:
-    program = programs / "values"
-    made = plan(
-        program,
-        "take_string",
-        Fetch(register=registers[0], read="bytes", limit=3000, length_from=1),
-        Fetch(register=registers[1]),
-    )
-    events, _ = run(made, program, mode)
-    entries = [(event, blob) for event, blob in events if event.kind == OPEN][:4]
-    assert [blob for _, blob in entries] == [b"octi", b"", b"fest", b"x" * 3000]
-    assert [event.value0 >> 32 for event, _ in entries] == [4, 0, 4, 10000]
-
-
 def test_dereferences(programs: Path, mode: str, registers: tuple[str, str]) -> None:
     program, first = programs / "values", registers[0]
     made = plan(
@@ -145,74 +115,6 @@ def test_dereferences(programs: Path, mode: str, registers: tuple[str, str]) -> 
     # The second node has no next one, the third call passes no node.
     assert [event.faults for event, _ in entries] == [0b00000, 0b00110, 0b01111]
     assert [blob for _, blob in entries] == [b"secondfirst", b"second", b""]
-
-
-def test_narrow_integers_in_memory(programs: Path, mode: str, registers: tuple[str, str]) -> None:
-    program, first = programs / "values", registers[0]
-    fetches = [
-        Fetch(register=first, offset=16, read="integer", size=size, signed=True)
-        for size in (1, 2, 4, 8)
-    ]
-    events, _ = run(plan(program, "take_node", *fetches), program, mode)
-    entry = next(event for event, _ in events if event.kind == OPEN)
-    seen = [entry.value0, entry.value1, entry.value2, entry.value3]
-    name = b"first\0\0\0"
-    assert seen == [int.from_bytes(name[:size], "little") for size in (1, 2, 4, 8)]
-
-
-def test_what_is_made_of_registers(programs: Path, mode: str, registers: tuple[str, str]) -> None:
-    """Events record the registers as they are; the stack pointer is none of those of arguments."""
-    program, (first, second) = programs / "values", registers
-    fetches = (
-        Fetch(register=second, bit_size=8, signed=True),
-        Fetch(base="constant", offset=-7),
-        Fetch(register=second, offset=5),
-        Fetch(register=second, bit_offset=4, bit_size=12),
-        Fetch(base="constant", offset=0x1FF, bit_size=8, signed=True),
-    )
-    for more in ((), (Fetch(register=first),), (Fetch(register="sp"),)):
-        made = plan(program, "take_string", *fetches, *more)
-        specs = Specs(made)
-        assert not specs.generic
-        assert specs.selecting == (bool(more) and more[0].register == "sp")
-        events, _ = run(made, program, mode)
-        entries = [event for event, _ in events if event.kind == OPEN]
-        for event, length in zip(entries, LENGTHS, strict=True):
-            assert signed(event.value0) == (length + 128) % 256 - 128
-            assert (signed(event.value1), signed(event.value2)) == (-7, length + 5)
-            assert (event.value3, signed(event.value4)) == (length >> 4 & 0xFFF, -1)
-            if specs.selecting:
-                assert event.frame == event.value5 + made.probes[0].site.sp_delta
-
-
-def test_texts_beside_what_is_made_of_registers(
-    programs: Path, mode: str, registers: tuple[str, str]
-) -> None:
-    """Short ones at addresses in registers are recorded with these."""
-    program, (first, second) = programs / "values", registers
-    made = plan(
-        program,
-        "take_string",
-        Fetch(register=second, bit_size=8, signed=True),
-        Fetch(register=first, read="string", limit=64),
-        Fetch(base="constant", offset=-7),
-        Fetch(register=first, read="bytes", limit=3, length_from=4),
-        Fetch(register=second),
-    )
-    assert not Specs(made).generic
-    events, losses = run(made, program, mode)
-    entries = [(event, blob) for event, blob in events if event.kind == OPEN]
-    assert [signed(event.value0) for event, _ in entries] == [
-        (length + 128) % 256 - 128 for length in LENGTHS
-    ]
-    assert {signed(event.value2) for event, _ in entries} == {-7}
-    assert [signed(event.value4) for event, _ in entries] == LENGTHS
-    texts = [b"octi" + b"oct", b"", b"fest and more" + b"fes", b"x" * 67, b""]
-    assert [blob for _, blob in entries[:5]] == texts
-    assert [event.value1 >> 32 for event, _ in entries[:4]] == [4, 0, 13, 10000]
-    assert [event.value3 >> 32 for event, _ in entries[:4]] == [4, 0, 4, 10000]
-    assert entries[4][0].faults == 0b1010
-    assert losses.events == 0
 
 
 @pytest.mark.parametrize(
@@ -242,14 +144,6 @@ def test_conditions(
     assert seen == [length for length in LENGTHS if holds(length)]  # type: ignore[operator]
     if mode == "session":  # a call that is not sent has no return to pay for
         assert len(events) == 2 * len(seen)
-
-
-def test_unsigned_comparison(programs: Path, mode: str, registers: tuple[str, str]) -> None:
-    program = programs / "values"
-    where = (Condition(0, ">", 1 << 63, signed=False),)
-    made = plan(program, "take_string", Fetch(register=registers[1]), where=where)
-    events, _ = run(made, program, mode)
-    assert [signed(e.value0) for e, _ in events if e.kind == OPEN] == [-5, -4, -3, -2, -1]
 
 
 @pytest.mark.parametrize("returns", ["uretprobe", "sites"])
@@ -332,8 +226,3 @@ def expanded(layout: str) -> str:
             out += character * int(count or 1)
             count = ""
     return out
-
-
-def test_programs_are_there(programs: Path) -> None:
-    printed = subprocess.run([programs / "fib", "5"], capture_output=True, text=True, check=True)
-    assert printed.stdout == "fib(5) = 5\n"

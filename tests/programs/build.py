@@ -37,7 +37,7 @@ PROGRAMS = {
     "truth-O0": "truth.c -O0 -g -pthread",
     "truth-O2": "truth.c -O2 -g -pthread -fcf-protection",
     "hot": "hot.c -O2 -g -fcf-protection",
-    "absent": "absent.c -O1 -w",
+    "absent": "absent.c -O1 -w -static",
     "loop": "loop.c -O2 -g",
     "nested": "nested.c -O1 -g -pthread",
     "crew": "crew.c -O1 -g -pthread",

@@ -60,6 +60,9 @@ struct Ended { Ended(long v) : v(v) {} ~Ended() { asm volatile(""); } long v; };
 struct Moved { Moved(int a, int b) : a(a), b(b) {} Moved(Moved &&o) : a(o.a), b(o.b) {} int a, b; };
 struct Virtual { Virtual(int v) : v(v) {} virtual ~Virtual() {} int v; };
 struct HoldsCopied { Copied c; char d; };
+// Defaulted where it is not declared: as if the program provided it.
+struct Later { Later(int v) : v(v) {} Later(const Later &); int v; };
+inline Later::Later(const Later &) = default;
 struct FromEnded : Ended { FromEnded(long v, int w) : Ended(v), w(w) {} int w; };
 // This one does not: it cannot be copied, but moved trivially.
 struct OnlyMoved { OnlyMoved(int v) : v(v) {} OnlyMoved(const OnlyMoved &) = delete; OnlyMoved(OnlyMoved &&) = default; int v; };
@@ -202,6 +205,7 @@ STRUCT(Holder, M(n) M(k))
 STRUCT(Private, M(a) M(b))
 STRUCT(Defaulted, M(a) M(b))
 STRUCT(Copied, M(v))
+STRUCT(Later, M(v))
 STRUCT(Ended, M(v))
 STRUCT(Moved, M(a) M(b))
 STRUCT(Virtual, M(v))

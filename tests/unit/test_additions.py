@@ -82,37 +82,6 @@ def named(path: Path) -> Iterator[tuple[str, int]]:
             yield call.name, call["n"]
 
 
-EXPECTED = [(name, n) for name in ("early", "late") for n in range(POINTS)]
-
-
-def test_captures_hold_what_was_added(trace: Any, write: Any) -> None:
-    path, _ = write(trace)
-    assert list(named(path)) == EXPECTED
-    with read_capture(str(path)) as capture:
-        assert [binary.path for binary in capture.plan.binaries] == [
-            *("./program", "./early.so", "./late.so")
-        ]
-        assert capture.plan.probes[1].function == 1
-        assert list(capture.batches())
-        assert capture.complete
-
-
-@pytest.mark.parametrize(
-    "name", sorted(name for name, row in FORMATS.items() if not row.is_capture)
-)
-def test_every_format_shows_what_was_added(name: str, trace: Any, write: Any) -> None:
-    live, read = io.StringIO(), io.StringIO()
-    render(EMPTY, trace, FORMATS[name].load()(live, EMPTY), lambda: (Losses(), False))
-    with read_capture(str(write(trace)[0])) as capture:
-        sink = FORMATS[name].load()(read, capture.plan)
-        render(capture.plan, capture.batches(), sink, lambda: (Losses(), False))
-    assert live.getvalue() == read.getvalue()
-    if name == "report":
-        assert f"{POINTS}  late\n" in live.getvalue()
-    elif name not in ("folded", "speedscope"):  # which have times alone
-        assert live.getvalue().count("late") >= POINTS
-
-
 @pytest.mark.parametrize(
     "name", sorted(name for name, row in FORMATS.items() if not row.is_capture)
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from lbtrace.machine.code import Code
-from lbtrace.machine.x86_64.kernel_rules import is_emulated_branch, is_emulated_push, is_refused
 from lbtrace.machine.x86_64.probe_sites import AVOIDED, NOP, Planner
 
 BASE = 0x401000
@@ -85,65 +84,6 @@ def test_after_an_avoided_nop_tail_calls_do_not_matter():
     site = planner.choose(code, (), returns=False, never_back=lambda to: to == target)
     assert site is not None
     assert (site.address, site.reason) == (BASE + 5, AVOIDED)
-
-
-@pytest.mark.parametrize(
-    ("code", "push"), [("50", True), ("57", True), ("4154", True), ("4850", False), ("ff30", False)]
-)
-def test_pushes(code, push):
-    assert is_emulated_push(bytes.fromhex(code)) == push
-
-
-@pytest.mark.parametrize(
-    ("code", "emulated"),
-    [
-        ("90", True),
-        ("eb00", True),
-        ("e900000000", True),
-        ("e800000000", True),
-        ("7400", True),
-        ("0f8400000000", True),
-        ("f2e900000000", True),  # bnd jmp
-        ("662e0f1f840000000000", False),
-        ("6690", False),
-        ("4190", False),  # xchg r8d, eax
-        ("2e7400", False),
-        ("66e90000", False),
-        ("e300", False),  # jrcxz
-        ("c3", False),
-        ("c5f877", False),  # vzeroupper: 77 is no ja
-    ],
-)
-def test_branches(code, emulated):
-    assert is_emulated_branch(bytes.fromhex(code)) == emulated
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "f0ff0f",
-        "cc",
-        "f4",
-        "fa",
-        "3e55",
-        "6690",
-        "4990",
-        "c5f877",
-        "c5f1efc9",
-        "c5f828c1",
-        "c5f974c0",
-        "62f17c4828c0",
-        "c5fe6f07",
-        "66e90000",
-    ],
-)
-def test_refusals(code):
-    assert is_refused(bytes.fromhex(code))
-
-
-@pytest.mark.parametrize("code", ["f30f1efa", "4883ec08", "c3", "0f31", "64488b04252800"])
-def test_acceptances(code):
-    assert not is_refused(bytes.fromhex(code))
 
 
 def test_no_probe_stands_on_a_repeated_instruction():

@@ -80,10 +80,3 @@ def test_it_stays_open(recorded: Path) -> None:
         warnings.simplefilter("error")
         assert sum(1 for _ in lbtrace.read_capture(recorded).calls()) == 3
         gc.collect()
-
-
-def test_tables(recorded: Path) -> None:
-    frame = lbtrace.read_capture(recorded).calls().to_pandas()
-    assert frame["result"].tolist() == [0, 10, 20]
-    table = lbtrace.read_capture(recorded).calls().to_arrow()
-    assert table.column("result").to_pylist() == [0, 10, 20]

@@ -71,21 +71,6 @@ def test_the_suffix_gives_the_format(capture, tmp_path, capfd):
     assert json.loads(output.read_text())["otherData"]["calls"] == 9
 
 
-def test_max_depth(capture, capfd):
-    assert main(["export", capture(), "--format", "racket", "--max-depth", "1"]) == 0
-    assert capfd.readouterr().out == ">(fib 4)\n<3\n"
-
-
-def test_an_existing_file_is_replaced_only_by_force(capture, tmp_path, capfd):
-    path, output = capture(), tmp_path / "x.jsonl"
-    output.write_text("mine")
-    assert main(["export", path, "-o", str(output)]) == 1
-    assert output.read_text() == "mine"
-    assert "--force" in capfd.readouterr().err
-    assert main(["export", path, "-o", str(output), "--force"]) == 0
-    assert output.read_text().count('"call"') == 9
-
-
 def test_the_capture_is_not_overwritten(capture, capfd):
     path = capture()
     size = os.path.getsize(path)

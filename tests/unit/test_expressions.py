@@ -17,7 +17,6 @@ from lbtrace.model import (
     Boolean,
     Character,
     Enumeration,
-    Fetch,
     Formal,
     Integer,
     Member,
@@ -83,135 +82,6 @@ def bound(*arguments: str, where: str = ""):
     )
 
 
-def fetched(expression: str) -> Fetch:
-    made = bound(expression)
-    (value,) = made.parameters
-    return made.fetches[value.slot]
-
-
-@pytest.mark.parametrize(
-    ("expression", "fetch"),
-    [
-        ("arg1", Fetch(register="si")),
-        ("n", Fetch(register="si")),
-        ('reg("ax")', Fetch(register="ax")),
-        ("str(arg2)", Fetch(register="dx", read="string", limit=64)),
-        ("text", Fetch(register="dx", read="string", limit=64)),
-        ("buf(text, 16)", Fetch(register="dx", read="bytes", limit=16)),
-        ("str(text, size)", Fetch(register="dx", read="bytes", limit=64, length_from=0)),
-        ("node->key", Fetch(register="di", read="integer", size=8, signed=True)),
-        ("*node", Fetch(register="di", read="bytes", limit=48)),
-        ("node->inner.high", Fetch(register="di", offset=36, read="integer", size=4, signed=True)),
-        (
-            "node->next->key",
-            Fetch(register="di", offset=8, derefs=(0,), read="integer", size=8, signed=True),
-        ),
-        (
-            "*(int*)(arg0+8)",
-            Fetch(register="di", offset=8 * 48, read="integer", size=4, signed=True),
-        ),
-        (
-            "*(int *)((long)arg0 + 8)",
-            Fetch(register="di", offset=8, read="integer", size=4, signed=True),
-        ),
-        ("((unsigned char *)text)[3]", Fetch(register="dx", offset=3, read="integer", size=1)),
-        ("str(node->name)", Fetch(register="di", offset=16, read="string", limit=64)),
-        ("node->name[2]", Fetch(register="di", offset=18, read="integer", size=1, signed=True)),
-    ],
-)
-def test_what_an_expression_fetches(expression, fetch):
-    assert fetched(expression) == fetch
-
-
-def test_sums_start_from_slots():
-    made = bound("n + size * 2", "*(int *)(arg0 + 1)", "text + n - 1", "n + n")
-    assert made.fetches == (
-        Fetch(register="r9"),
-        Fetch(register="si", signed=True, bit_size=32),
-        Fetch(base="constant", plus=0, factor=2),
-        Fetch(base="slot", earlier=1, plus=2),
-        Fetch(register="di", offset=48, read="integer", size=4, signed=True),
-        Fetch(register="dx"),
-        Fetch(base="slot", earlier=5, plus=1, offset=-1, read="string", limit=64),
-        Fetch(base="slot", earlier=1, plus=1),
-    )
-    assert [value.slot for value in made.parameters] == [3, 4, 6, 7]
-    assert made.parameters[0].type == Integer("unsigned long", 8, False)
-    assert made.parameters[3].type == INT
-
-
-def test_two_values_are_compared():
-    made = bound(where="n < size and retval != 0 and node->key > n")
-    assert [(c.slot, c.operator, c.other, c.signed) for c in made.conditions] == [
-        (0, "<", 1, False),
-        (2, ">", 0, True),
-    ]
-
-
-def test_results_are_fetched_at_the_return():
-    made = bound("n", "retval")
-    assert [v.name for v in made.parameters] == ["n"]
-    assert made.result_fetches == (Fetch(register="ax"),)
-    assert made.result.type == INT
-
-
-def test_names_and_bit_fields():
-    made = bound("key=node->key", "node->flag")
-    assert [v.name for v in made.parameters] == ["key", "node->flag"]
-    read = made.fetches[made.parameters[1].slot]
-    assert (read.bit_offset, read.bit_size) == (3, 2)
-
-
-@pytest.mark.parametrize(
-    ("where", "conditions"),
-    [
-        ("n > 5", [("value", ">", 5, True, 0)]),
-        ("5 < n", [("value", ">", 5, True, 0)]),
-        ("n > 5 and n < 9", [("value", ">", 5, True, 0), ("value", "<", 9, True, 1)]),
-        ("n > 5 or n < -9", [("value", ">", 5, True, 0), ("value", "<", -9, True, 0)]),
-        ("not (n == 1 or n == 2)", [("value", "!=", 1, True, 0), ("value", "!=", 2, True, 1)]),
-        ("!(n == 1 && n == 2)", [("value", "!=", 1, True, 0), ("value", "!=", 2, True, 0)]),
-        ("size >= 0x10", [("value", ">=", 16, False, 0)]),
-        ("color == BLUE", [("value", "==", 5, False, 0)]),
-        ("yes", [("value", "!=", 0, False, 0)]),
-        ("not yes", [("value", "==", 0, False, 0)]),
-        ("text == NULL", [("value", "==", 0, False, 0)]),
-        ("pid == 7 or tid == 8", [("pid", "==", 7, False, 0), ("tid", "==", 8, False, 0)]),
-        ("node->inner.low == 'a'", [("value", "==", 97, True, 0)]),
-    ],
-)
-def test_comparisons(where, conditions):
-    made = bound(where=where).conditions
-    assert [(c.subject, c.operator, c.operand, c.signed, c.group) for c in made] == conditions
-
-
-def test_narrow_values_are_compared_in_their_width():
-    made = bound(where="n < 0 and yes and node->flag == 2")
-    assert made.fetches[:3] == (
-        Fetch(register="si", signed=True, bit_size=32),
-        Fetch(register="r8", bit_size=8),
-        Fetch(register="di", offset=40, read="integer", size=4, bit_offset=3, bit_size=2),
-    )
-
-
-def test_text_is_compared():
-    made = bound(where=r'text == "a\"b\n" and comm startswith "re" and not text startswith "x"')
-    assert [(c.subject, c.operator, c.text) for c in made.conditions] == [
-        ("text", "==", b'a"b\n'),
-        ("comm", "startswith", b"re"),
-        ("text", "lacks", b"x"),
-    ]
-
-
-def test_results_and_durations_are_compared_at_the_return():
-    made = bound(where="n > 1 and (retval < 0 or duration >= 1.5ms)")
-    assert [c.operand for c in made.conditions] == [1]
-    assert [(c.subject, c.operator, c.operand) for c in made.result_conditions] == [
-        ("value", "<", 0),
-        ("duration", ">=", 1_500_000),
-    ]
-
-
 @pytest.mark.parametrize(
     ("expression", "at", "part"),
     [
@@ -230,14 +100,11 @@ def test_results_and_durations_are_compared_at_the_return():
         ("node + node", 5, "two addresses"),
         ("n + retval", 2, "not available at the same time"),
         ("n * node", 4, "takes no address"),
-        ("n + pid", 4, "not added"),
         ('n + "x"', 4, "text is not a number"),
         ("ratio", None, ""),
         ('reg("zz")', 4, "no register zz"),
         ("(unsigned float)n", 1, "is no type"),
         ("(foo)n", 1, "foo is no type"),
-        ("(struct foo *)node", 1, "foo is no type"),
-        ("*(foo *)node", 2, "foo is no type"),
         ("(n) size", 1, "n is no type"),
         ("buf(node, 70000)", 10, "a length from 1 to 4000"),
         ("n + 018", 4, "018 is not a number"),
@@ -402,22 +269,15 @@ COMPARED = "compare with =="
     ("where", "at", "what", "hint"),
     [
         ("n > 1, color == RED", 5, "',' is not expected", "join comparisons by and"),
-        ("(n > 1, size == 2)", 6, "')' is expected here, not ','", "join comparisons by and"),
         ("(n > 1 and color == 5", 0, "is not closed", "write ) where it ends"),
-        ("((n > 1) or (color == RED)", 0, "is not closed", "write ) where it ends"),
-        ("n > 1 and (size == 2", 10, "is not closed", "write ) where it ends"),
         ('str(text == "x"', 9, "')' is expected here, not '=='", "close what was opened"),
         ("(n > 1 and and size == 2)", 11, "not 'and'", "values are names"),
         ("n ! = 5", 2, "'!' is not expected", "write != in one word"),
-        ("(n ! 5)", 3, "not '!'", "write != in one word"),
         ("n > 5 us", 6, "'us' is not expected", "write a time in one word: 5us"),
-        ("(n > 5 ms)", 7, "not 'ms'", "write a time in one word: 5ms"),
-        ("n == 5 && && size", 10, "not '&&'", "values are names"),
         ("(n = 5)", 3, "')' is expected here, not '='", COMPARED),
         ("(n > 1 and n < 3) == 1", 18, "'==' is not expected", "join comparisons by and"),
         ("(foo *)n == 1", 1, "foo is no type", "types are those of C"),
         ('text startswth "n"', 5, "'startswth' is not", "write startswith: name"),
-        ('(text starts_with "n")', 6, "not 'starts_with'", "write startswith: name"),
         ('text contains "n"', 5, "'contains' is not", COMPARED),
         ("n > 1 AND size > 2", 6, "'AND' is not expected", "write and: "),
         ("text == 'nm'", 8, "'nm' is not one character", f'text is quoted: "nm"{SHELL}'),
@@ -426,15 +286,11 @@ COMPARED = "compare with =="
         ("text == nm", 8, "nm is not known", f'text is quoted: "nm"{SHELL}'),
         ("node->name == nm", 14, "nm is not known", f'text is quoted: "nm"{SHELL}'),
         ("pid == nm", 7, "nm is not known", "write a number: pid == 4711"),
-        ("nm != tid", 0, "nm is not known", "write a number: tid == 4711"),
         ("duration > nm", 11, "nm is not known", "write a time: duration > 1.5ms"),
         ("comm == nm", 8, "nm is not known", f'text is quoted: "nm"{SHELL}'),
         ("arg9 == 1", 0, "no argument 9", "there are arg0 to arg6"),
         ("n > 5\udcc2", 5, "'\\xc2' means nothing here", "join values"),
-        ("n > 5\u202e", 5, "'\\u202e' means nothing here", "join values"),
         ("color == BLEU", 9, "BLEU is no constant of enum color", "constants are BLUE, RED"),
-        ("bleu == color", 0, "bleu is no constant of enum color", "constants are BLUE, RED"),
-        ("color == color::BLEU", 9, "is no constant of enum color", "constants are BLUE, RED"),
         ("color == Mode::RED", 9, "is no constant of enum color", "write RED alone"),
         ('color == "RED"', 9, "enum color is an enumeration", "write RED without quotes"),
         ('color == "BLEU"', 9, "enum color is an enumeration", "without quotes, are BLUE, RED"),

@@ -7,17 +7,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lbtrace.capture import CaptureWriter, read_capture
 from lbtrace.model import (
-    Batch,
     Integer,
-    Losses,
     Plan,
     Probe,
     Site,
     Thread,
 )
-from lbtrace.sinks import FORMATS
 
 INT = Integer("int", 4, True)
 A, B, C = 0, 1, 2  # functions a, b, c
@@ -87,28 +83,6 @@ def test_a_fork_shows_that_the_parent_has_executed_a_program(
     ]
 
 
-def test_what_the_parent_lost_concerns_the_child(script: Any, plan: Plan, watch: Any) -> None:
-    script.enter(A, HIGH)
-    script.enter(B, MIDDLE)
-    script.fork(8, lost=3)
-    script.leave(A, HIGH, 1, tid=8)
-    assert watch(plan, script.batch())[0][2:] == [
-        *("2 lost 3", "2 8 forked by 7", "1 <7 b open", "0 <7 a = 1", "1 < b open", "0 < a open")
-    ]
-
-
-def test_what_the_child_loses_concerns_inherited_calls(script: Any, plan: Plan, watch: Any) -> None:
-    script.enter(A, HIGH)
-    script.enter(B, MIDDLE)
-    script.fork(8)
-    script.enter(C, LOW, tid=8, lost=2)
-    script.leave(C, LOW, 1, tid=8)
-    script.leave(A, HIGH, 1, tid=8)
-    assert watch(plan, script.batch())[0][2:8] == [
-        *("2 8 forked by 7", "2 lost 2", "2 > c", "2 < c = 1", "1 <7 b open", "0 <7 a = 1")
-    ]
-
-
 def test_max_depth_hides_inherited_calls(script: Any, plan: Plan, watch: Any) -> None:
     script.enter(A, HIGH)
     script.enter(B, MIDDLE)
@@ -122,37 +96,6 @@ def test_max_depth_hides_inherited_calls(script: Any, plan: Plan, watch: Any) ->
         *("0 > a", "1 8 forked by 7", "0 <7 a = 1", "0 < a open")
     ]
     assert watch(plan, batch, max_depth=0)[0] == []
-
-
-@pytest.fixture
-def forking(script: Any) -> Batch:
-    script.enter(A, HIGH)
-    script.enter(B, MIDDLE)
-    script.fork(8, life=1)
-    script.enter(C, LOW, tid=8)
-    script.leave(C, LOW, 1, tid=8)
-    script.leave(B, MIDDLE, 2, tid=8)
-    script.leave(B, MIDDLE, 4)
-    script.leave(A, HIGH, 5)
-    threads = (Thread(5, 7, "t", 1100), Thread(8, 8, "t", 1400, 1))
-    batch: Batch = script.batch(threads)
-    return batch
-
-
-def test_captures_hold_forks(forking: Batch, plan: Plan, tmp_path: Any, render: Any) -> None:
-    """Python's calls do not have inherited ones, but what is inside of them is as deep."""
-    path = tmp_path / "forks.lbt"
-    with path.open("wb", buffering=0) as file:
-        writer = CaptureWriter(file, plan)
-        writer.write(forking)
-        writer.finish(Losses())
-    with read_capture(str(path)) as capture:
-        batches = [*capture.batches()]
-        for name in FORMATS:
-            if not FORMATS[name].is_capture:
-                assert render(name, capture.plan, *batches) == render(name, plan, forking)
-        calls = [(c.name, c.tid, c.depth, c.end) for c in capture.calls()]
-    assert calls == [("c", 8, 2, "returned"), ("b", 7, 1, "returned"), ("a", 7, 0, "returned")]
 
 
 def test_a_program_that_is_executed_ends_what_is_open(script: Any, plan: Plan, watch: Any) -> None:

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from lbtrace import recognize
-from lbtrace.abi.locations import Detail, Location
 from lbtrace.calls.decoders import Readers
 from lbtrace.calls.payload import Context
 from lbtrace.model import Fetch, Value
 from lbtrace.recognize import BOUNDS, Recognizer
-from lbtrace.recognize.fetcher import Fetcher
 from lbtrace.recognize.view import MemberView
-from lbtrace.values import KINDS, find_kind
-from lbtrace.values.array import Array
-from lbtrace.values.base import Fetched, Member
-from lbtrace.values.duration import Duration
-from lbtrace.values.enumeration import Enumeration
+from lbtrace.values.base import Fetched
 from lbtrace.values.go_time import Time
 from lbtrace.values.integer import Integer
-from lbtrace.values.interface import Interface
 from lbtrace.values.notation import text
 from lbtrace.values.opaque import Opaque
-from lbtrace.values.pointer import Pointer
 from lbtrace.values.record import Record
-from lbtrace.values.slice import Slice
 from lbtrace.values.string import String
 from lbtrace.values.vector import Vector
-from lbtrace.values.word import Word
 
 
 def view(form, name="", size=0, **facts):
@@ -50,52 +37,6 @@ def view(form, name="", size=0, **facts):
 
 INT = view("base", "int", 4, encoding="signed")
 CHAR = view("base", "char", 1, encoding="signed character")
-
-
-@pytest.mark.parametrize(
-    ("described", "type"),
-    [
-        (INT, Integer("int", 4, True)),
-        (view("nothing", "void"), Opaque("void")),
-        (
-            view("enumeration", "pid_type", 4, constants=((0, "PID"), (1, "TGID"))),
-            Enumeration("pid_type", 4, False, ((0, "PID"), (1, "TGID"))),
-        ),
-        (view("array", "int[3]", 12, target=INT, counts=(3,)), Array("int[3]", 12, INT, 3)),
-        (
-            view(
-                *("record", "struct list_head", 16),
-                members=[MemberView("n", INT, 0), MemberView("bits", INT, 4, 35, 5)],
-            ),
-            Record(
-                *("struct list_head", 16),
-                (
-                    Member("n", Integer("int", 4, True), 0),
-                    Member("bits", Integer("int", 4, True), 4, 3, 5),
-                ),
-            ),
-        ),
-    ],
-)
-def test_types(described, type):
-    if isinstance(type, Array):
-        type = Array(type.name, type.size, Integer("int", 4, True), type.count)
-    assert Recognizer().type_of(described) == type
-
-
-def test_c_strings_are_text_whatever_the_depth():
-    found = Recognizer().type_of(view("pointer", "char *", 8, target=CHAR))
-    assert isinstance(found, Pointer)
-    assert found.is_text()
-
-
-def test_records_behind_pointers_are_read_as_deep_as_asked():
-    def pointer():
-        inner = view("record", "struct s", 4, members=[MemberView("n", INT, 0)])
-        return view("pointer", "struct s *", 8, target=inner)
-
-    assert Recognizer(0).type_of(pointer()).target is None
-    assert Recognizer(1).type_of(pointer()).target.name == "struct s"
 
 
 def test_types_within_types_end_at_a_bound():
@@ -125,64 +66,6 @@ def test_library_types_are_known_by_their_members():
     assert isinstance(Recognizer().type_of(wide), Record)
 
 
-def test_what_is_fetched_of_them():
-    fetcher = Fetcher(16, Detail())
-    chars = String("view", 16, 8, 0)
-    value = fetcher.value("s", chars, Location(memory=Fetch(register="di")))
-    assert fetcher.fetches[value.slot].read == "bytes"
-    assert fetcher.fetches[value.slot].length_from == 0
-
-
-def go(form, name="", size=0, **facts):
-    """A type of Go."""
-    return view(form, name, size, language="go", **facts)
-
-
-WORD = go("base", "uint64", 8, encoding="unsigned")
-COUNT = Member("len", Integer("int", 8, True), 0)
-LOCATION = go("pointer", "*time.Location", 8)
-TIME = ("wall", WORD, 0), ("ext", WORD, 8), ("loc", LOCATION, 16)
-
-
-@pytest.mark.parametrize(
-    ("described", "type"),
-    [
-        (go("string", "string", 16), String("string", 16, 0, 8)),
-        (go("slice", "[]int", 24, target=WORD), Slice("[]int", Pointer("*int", 8))),
-        (
-            go("interface", "error", 16, members=[MemberView("tab", LOCATION, 0)]),
-            Interface("error", False),
-        ),
-        (
-            go("interface", "any", 16, members=[MemberView("_type", LOCATION, 0)]),
-            Interface("any", True),
-        ),
-        (
-            go("map or channel", "chan int", 8),
-            Pointer(
-                *(
-                    "chan int",
-                    8,
-                    Record("chan int", 8, (Member("len", Integer("int", 8, True), 0),)),
-                ),
-                *("nil", True),
-            ),
-        ),
-        (LOCATION, Pointer("*time.Location", 8, None, "nil")),
-        (go("record", "struct {}"), Record("struct {}", 0)),
-        (go("array", "[0]int", 0, target=WORD, counts=(0,)), Array("[0]int", 0, None, 0)),
-        (go("bits", "", 4), Word("", 4, False)),
-        (go("bits", "", 0), Opaque("")),
-        (go("record", "time.Time", 24, members=[MemberView(*p) for p in TIME]), Time("time.Time")),
-    ],
-)
-def test_types_of_go(described, type):
-    if isinstance(type, Array):
-        type = Array(type.name, type.size, Integer("uint64", 8, False), type.count)
-    found = Recognizer().type_of(described)
-    assert found == type
-
-
 @pytest.mark.parametrize(
     ("wall", "ext", "shown"),
     [
@@ -202,44 +85,3 @@ def test_times_of_go(wall, ext, shown):
     fetches = (Fetch(), Fetch(), Fetch())
     read = Readers(fetches, Context()).reader(value)
     assert text(read(Fetched((wall, ext & (1 << 64) - 1, 0), {}, 0, 1))) == shown
-
-
-@pytest.mark.parametrize(
-    ("period", "shown"),
-    [
-        ("ratio<1, 1>", "-5s"),
-        ("ratio<1, 1000>", "-5ms"),
-        ("ratio<1l, 1000000000l>", "-5ns"),
-        ("ratio<86400, 1>", "-5d"),
-        ("ratio<1001, 30000>", "-5[1001/30000]s"),
-        ("ratio<604800, 1>", "-5[604800]s"),
-        ("ratio", None),  # of clang's -gsimple-template-names
-    ],
-)
-def test_durations(period, shown):
-    ticks = MemberView("__r", view("base", "long", 8, encoding="signed"), 0)
-    arguments = (ticks.type, view("record", period, 1, language="c++"))
-    named = ("record", f"duration<long, std::{period} >", 8)
-    described = view(*named, language="c++", members=[ticks], arguments=arguments)
-    type = Recognizer().type_of(described)
-    if shown is None:
-        assert not isinstance(type, Duration)
-        return
-    fetcher = Fetcher(6, Detail())
-    value = fetcher.value("d", type, Location(words=(Fetch(register="di"),)))
-    read = Readers(fetcher.fetches, Context()).reader(value)
-    assert text(read(Fetched(((1 << 64) - 5,), {}, 0, 1))) == shown
-
-
-@pytest.mark.parametrize("row", KINDS, ids=lambda row: row.name)
-def test_rows_say_what_the_files_have(row):
-    """A fetcher without ``is_fetched`` in the row, say, would never be asked."""
-    home = Path(recognize.__file__).parent / f"{row.name}.py"
-    module = import_module(f"lbtrace.recognize.{row.name}") if home.exists() else None
-    assert hasattr(module, "KindFetcher") == row.is_fetched
-    assert hasattr(module, "recognize") == bool(row.form)
-    if row.type:
-        type = find_kind(row.name)
-        assert type.__struct_config__.tag == row.name
-        assert type.__name__ == row.type
-        assert type.through or not row.through

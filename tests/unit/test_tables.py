@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from operator import attrgetter
 
 import pytest
@@ -11,9 +10,8 @@ from lbtrace.errors import UsageError
 from lbtrace.model import Aggregate, Aggregates, Binary, Function, Plan, Probe, Site
 from lbtrace.plan import Selection, make_plan
 from lbtrace.plan.function_choice import split_named
-from lbtrace.tables import Count, Table, aggregated, merge_aggregated, table_of
+from lbtrace.tables import Table, aggregated, table_of
 from lbtrace.tables.keys import OfKey, in_order
-from lbtrace.tables.table import add_words, to_signed
 
 SITE = Site(1, 1)
 
@@ -25,30 +23,6 @@ def plan(*actions: str) -> Plan:
         Probe(SITE, "closes", number % 2, action=action) for number, action in enumerate(actions)
     )
     return Plan((Binary("/bin/x"),), functions, probes)
-
-
-def test_words_of_each_cpu_become_one() -> None:
-    def kernel(action: str) -> Iterator[tuple[int, int, bytes, list[tuple[int, ...]]]]:
-        assert action == "count"
-        yield 0, 7, b"k", [(1, 2**64 - 1, 5), (0, 0, 0), (2, 3, 1)]
-
-    assert merge_aggregated(plan("count", "send"), 5, kernel, lambda: {7: 1}) == Aggregates(
-        5, (Aggregate(0, 7, 3, (2, 6), b"k"),), {7: 1}
-    )
-    assert add_words([(), ()]) == ()
-    assert [to_signed(word) for word in (5, 2**64 - 5)] == [5, -5]
-
-
-def test_rows_are_of_functions_and_processes() -> None:
-    """Those of several exits are one; of probes that the plan does not have there are none."""
-    rows = (Aggregate(0, 7, 2), Aggregate(2, 7, 3), Aggregate(1, 7, 9), Aggregate(0, 8, 1))
-    damaged = (Aggregate(3, 7, 1), Aggregate(4, 7, 1))
-    counted = table_of(plan("count", "count", "count", "send"), Aggregates(1, rows + damaged))
-    assert counted == [
-        Count("g", "/bin/x", 7, 9),
-        Count("f", "/bin/x", 7, 5),
-        Count("f", "/bin/x", 8, 1),
-    ]
 
 
 def test_what_later_versions_aggregate_is_passed_over() -> None:

@@ -53,24 +53,3 @@ def test_a_text_in_a_word(count: int) -> None:
 def test_a_text_in_pieces(words, starts, raw, expected) -> None:
     location = Location(words=words, starts=starts)
     assert shown(Array("char[3]", 3, CHAR, 3), location, *map(word, raw)) == expected
-
-
-def test_a_text_of_two_words() -> None:
-    type = Array("char[12]", 12, CHAR, 12)
-    location = Location(words=(DI, SI))
-    assert shown(type, location, word(b"abcdefgh"), word(b"ijklmnop")) == '"abcdefghijkl"'
-
-
-def test_texts_in_pieces_within_an_array() -> None:
-    inner = Array("char[2]", 2, CHAR, 2)
-    outer = Array("char[2][2]", 4, inner, 2)
-    location = Location(words=(DI, SI, DX, DI), starts=(0, 1, 2, 3))
-    raw = (word(b"a"), word(b"b"), word(b"c"))
-    assert shown(outer, location, *raw) == '["ab", "ca"]'
-
-
-def test_a_text_with_more_than_is_fetched() -> None:
-    type = Array("char[40]", 40, CHAR, 40)
-    location = Location(words=(DI, SI, DX, DI, SI))
-    raw = [word(b"abcdefgh")] * 3
-    assert shown(type, location, *raw) == '"abcdefghabcdefgh"…'

@@ -49,14 +49,6 @@ def export(tmp_path, capfd):
     return run
 
 
-def test_reports_add_nothing_to_the_counts(parts, export):
-    for words in ((), ("--salvage",)):
-        status, last, err = export(parts, *words)
-        assert (status, sum(last["lost"].values()), "lost_known" in last) == (3, 26, False)
-        assert "2 calls in 1 thread of 1 process, 26 events lost\n" in err
-        assert "counts" not in err
-
-
 def test_without_counts_the_reports_count(parts, export):
     status, last, err = export(parts[:-2])
     assert (status, last["interrupted"], last["lost_known"]) == (3, True, False)
@@ -64,13 +56,6 @@ def test_without_counts_the_reports_count(parts, export):
     assert lost == {"ring_full_entry": 8, "ring_full_return": 7, "ring_full_point": 6}
     assert "2 calls in 1 thread of 1 process, at least 21 events lost\n" in err
     assert "its counts of lost events and values are missing" in err
-
-
-def test_where_only_the_end_is_missing_the_losses_are_known(parts, export):
-    status, last, err = export(parts[:-1])
-    assert (status, last["interrupted"], "lost_known" in last) == (3, True, False)
-    assert "26 events lost\n" in err
-    assert "counts" not in err
 
 
 def test_salvage_without_counts(parts, export):

@@ -1,6 +1,6 @@
 """What a system call costs that is shown with its arguments, beside strace and bpftrace.
 
-    PYTHONPATH=.:tests/bench python tests/bench/syscalls.py
+    PYTHONPATH=.:tests/bench python tests/bench/system_calls.py
 
 A loop of pwrite(2), which fails: nanoseconds that a call takes more than untraced, by the clock. Of
 each run the fifth part of the calls that took least, of all runs, in turns, the median. bpftrace
@@ -21,46 +21,24 @@ from entries import nanoseconds
 from markers import Report, print_ratio
 
 SOURCE = r"""
-#define _GNU_SOURCE
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
 #define CHUNKS 100
-
-static double took[CHUNKS];
-
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1e9 + time.tv_nsec;
-}
-
-static int compare(const void *one, const void *other)
-{
-	return *(double *)one > *(double *)other ? 1 : -1;
-}
+#define CLOCK CLOCK_MONOTONIC
+#include "chunks.h"
+#include <sys/syscall.h>
+#include <unistd.h>
 
 int main(int count, char **words)
 {
 	long calls = atol(words[1]);
-	double sum = 0;
 
 	for (int chunk = 0; chunk < CHUNKS; chunk++) {
 		double start = now();
 
 		for (long n = 0; n < calls; n++)
 			syscall(SYS_pwrite64, -1, "some text", 9, n);
-		took[chunk] = (now() - start) / calls;
+		spent[chunk] = now() - start;
 	}
-	qsort(took, CHUNKS, sizeof(double), compare);
-	for (int n = 0; n < CHUNKS / 5; n++)
-		sum += took[n];
-	fprintf(stderr, "%.1f\n", sum / (CHUNKS / 5));
+	report(calls);
 	return 0;
 }
 """
@@ -94,7 +72,7 @@ def main(report: Report = print_ratio) -> None:
     """Print all rows."""
     with tempfile.TemporaryDirectory() as directory:
         loop = Path(directory) / "loop"
-        flags = ["-O2", "-w", "-x", "c", "-", "-o"]
+        flags = ["-O2", "-w", f"-I{Path(__file__).parent}", "-x", "c", "-", "-o"]
         subprocess.run(["gcc", *flags, loop], input=SOURCE, text=True, check=True)
         run = [sys.executable, "-m", "lbtrace"]
         attach = [*run, "attach", "--strict", "--force", "--quiet"]
