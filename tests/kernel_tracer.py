@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from lbtrace.system.tracefs import find_root
@@ -20,7 +21,7 @@ def kernel_trace(events: Sequence[str]) -> Iterator[Callable[[], str]]:
         (own / "buffer_size_kb").write_text("16384")
         for event in events:
             (own / "events" / event.replace(":", "/") / "enable").write_text("1")
-        yield (own / "trace").read_text
+        yield partial((own / "trace").read_text, errors="replace")  # processes are called anything
     finally:
         (own / "events/enable").write_text("0")
         own.rmdir()

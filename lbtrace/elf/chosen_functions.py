@@ -8,7 +8,7 @@ knows the C library's, if that is the same file.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from lbtrace.elf.image import Image
@@ -18,10 +18,9 @@ from lbtrace.system.procfs import read_text
 def find(image: Image, names: Iterable[str]) -> dict[str, int]:
     """Return the addresses in ``image`` of the code for functions it exports; none where this
     process has not loaded the file."""
-    base = os.path.basename(image.path)
-    mappings = [
-        _Mapping(line) for line in read_text("/proc/self/maps").splitlines() if base in line
-    ]
+    base = os.path.basename(os.path.realpath(image.path))
+    lines = [line.split(maxsplit=5) for line in read_text("/proc/self/maps").splitlines()]
+    mappings = [_Mapping(line) for line in lines if os.path.basename(line[-1]) == base]
     path = next((mapping.path for mapping in mappings if _is_same(mapping.path, image)), "")
     if not path:
         return {}
@@ -47,8 +46,8 @@ def _address(image: Image, offset: int) -> int:
 class _Mapping:
     """A line of /proc/PID/maps that names a file (proc_pid_maps(5))."""
 
-    def __init__(self, line: str) -> None:
-        addresses, _, start, _, _, self.path = line.split(maxsplit=5)
+    def __init__(self, fields: Sequence[str]) -> None:
+        addresses, _, start, *_, self.path = fields
         first, _, end = addresses.partition("-")
         self.addresses = range(int(first, 16), int(end, 16))
         self._start = int(start, 16)

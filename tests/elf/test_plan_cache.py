@@ -172,7 +172,7 @@ def test_a_changed_file_is_planned_anew(made, tmp_path, change):
 OPTIONS = (
     *({"args": 0}, {"arg": ("arg0",)}, {"where": "n > 2"}, {"depth": 1}, {"strings": 8}),
     *({"returns": "sites"}, {"returns": "none"}, {"force": True}, {"mode": "plain"}),
-    *({"action": "count"}, {"sources": ("fib.c",)}, {"pattern": "f*"}),
+    *({"action": "count"}, {"named": {"source": ("fib.c",)}}, {"pattern": "f*"}),
 )
 
 
