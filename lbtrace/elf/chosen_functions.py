@@ -21,12 +21,13 @@ def find(image: Image, names: Iterable[str]) -> dict[str, int]:
     base = os.path.basename(os.path.realpath(image.path))
     lines = [line.split(maxsplit=5) for line in read_text("/proc/self/maps").splitlines()]
     mappings = [_Mapping(line) for line in lines if os.path.basename(line[-1]) == base]
-    path = next((mapping.path for mapping in mappings if _is_same(mapping.path, image)), "")
+    loaded = (mapping.path for mapping in mappings if mapping.is_code)
+    path = next((path for path in loaded if _is_same(path, image)), "")
     if not path:
         return {}
     import ctypes  # imported here because it takes long
 
-    library = ctypes.CDLL(path)
+    library = ctypes.CDLL(path, os.RTLD_NOW | os.RTLD_NOLOAD)
     found = {}
     for name in names:
         with suppress(AttributeError):
@@ -47,10 +48,15 @@ class _Mapping:
     """A line of /proc/PID/maps that names a file (proc_pid_maps(5))."""
 
     def __init__(self, fields: Sequence[str]) -> None:
-        addresses, _, start, *_, self.path = fields
+        addresses, self._access, start, *_, self.path = fields
         first, _, end = addresses.partition("-")
         self.addresses = range(int(first, 16), int(end, 16))
         self._start = int(start, 16)
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it is of a file that the loader has mapped, not one that is read."""
+        return "x" in self._access
 
     def offset(self, address: int) -> int:
         """Return where in the file the byte at ``address`` is."""
