@@ -67,7 +67,7 @@ class Text(Form, Struct, frozen=True):
         return f'"{inside}"…{known}'
 
     def json(self) -> str:
-        return self.data.decode("utf-8", "surrogateescape")
+        return characters(self)
 
     def label(self) -> str:
         return self.text() if self.cut else characters(self)
