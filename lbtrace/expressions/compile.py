@@ -228,7 +228,7 @@ class _Binder:
         ]
         measured = (*request.wanted, *request.measured)
         numbers = [_ask(self._number, *each) for each in zip(options, measured, strict=True)]
-        self._scope = replace(self._scope, of_keys=True)
+        self._scopes = scopes_of(replace(self._scope, of_keys=True))
         keys = [_ask(self._key, "by", each) for each in request.by]
         waits = bool(self._result_conditions)
         waits |= any(moment == "return" for moment, *_ in (*numbers, *keys))
