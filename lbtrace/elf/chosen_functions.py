@@ -27,7 +27,10 @@ def find(image: Image, names: Iterable[str]) -> dict[str, int]:
         return {}
     import ctypes  # imported here because it takes long
 
-    library = ctypes.CDLL(path, os.RTLD_NOW | os.RTLD_NOLOAD)
+    try:
+        library = ctypes.CDLL(path, os.RTLD_NOW | os.RTLD_NOLOAD)
+    except OSError:  # the loader's own file is not one that it has loaded
+        return {}
     found = {}
     for name in names:
         with suppress(AttributeError):
