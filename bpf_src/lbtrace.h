@@ -389,6 +389,7 @@ enum lbt_counter {
 	LBT_STACKS_LOST, /* stacks for which there was no memory, or the ring had no room */
 	LBT_UNCOMPUTED, /* operations without a result: divisions by 0, shifts too far */
 	LBT_IN_INTERRUPT, /* calls of the kernel's functions that interrupts made in traced threads */
+	LBT_SWITCH_MISSED, /* a thread left a processor, or came back to one, and no program ran */
 	LBT_UNSPLIT, /* calls that such a condition left out, as it is not known of them */
 	LBT_COUNTERS,
 };

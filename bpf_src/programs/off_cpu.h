@@ -86,8 +86,12 @@ static __always_inline void resume(struct task_struct *task, __u64 now)
 	struct lbt_thread_time *known = bpf_map_lookup_elem(&thread_times, &tid);
 	__u64 blocked, woken;
 
-	if (!known || !known->left)
+	if (!known)
 		return;
+	if (!known->left) { /* it was not seen leaving */
+		miss_switch(known);
+		return;
+	}
 	woken = known->woken ?: now;
 	blocked = woken - known->left;
 	known->sum.blocked += blocked;

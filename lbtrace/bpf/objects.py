@@ -208,6 +208,7 @@ class TraceObject:
             stacks=totals[lib.LBT_STACKS_LOST],
             in_interrupt=totals[lib.LBT_IN_INTERRUPT],
             unsplit=totals[lib.LBT_UNSPLIT],
+            switch_missed=totals[lib.LBT_SWITCH_MISSED],
             unhooked=self.kernel_links.unhooked(),
         )
 

@@ -15,6 +15,9 @@ from lbtrace.model import Call, Event
 NOT_KNOWN = (1 << 64) - 1
 """What the kernel reports of a thread for which it had no room."""
 
+MISSED_SWITCH = 1 << 56
+"""What it adds to the time that a thread was blocked where it missed one of its switches."""
+
 MOST = 1 << 15
 """Reports of a thread that are remembered at least: a call may be seen when others have ended."""
 
@@ -67,7 +70,8 @@ class OffCpuTimes:
         known = self._threads.get(call.tid)
         if known and call.duration is not None and not call.goroutine:
             begun, ended = known.at(call.start), known.at(call.start + call.duration)
-            if begun >= 0 <= ended:
-                call.blocked = known.blocked[ended] - known.blocked[begun]
+            blocked = known.blocked[ended] - known.blocked[begun]
+            if begun >= 0 <= ended and 0 <= blocked < MISSED_SWITCH:
+                call.blocked = blocked
                 call.runnable = known.runnable[ended] - known.runnable[begun]
         self._visitor.exit(call)

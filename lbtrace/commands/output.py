@@ -34,6 +34,7 @@ CAUSES = {
     "string_fault": "strings in unreadable memory",
     "blob_too_long": "values too long",
     "stacks": "no room for the callers of calls",
+    "switch_missed": "switches of threads that the kernel did not report",
     "uncounted": "no room to count",
     "unwritten": "not yet written when Ctrl-C ended the trace",
 }

@@ -206,6 +206,8 @@ class Losses(Struct):
       calls are shown, without them.
     * ``uncounted``: hits for which no counter was free.
     * ``stacks``: callers of calls for which there was no memory, or no room in the ring buffer.
+    * ``switch_missed``: how often a thread left a processor, or came back to one, without notice by
+      the kernel: the calls that were open then have no ``blocked`` and ``runnable``.
     * ``unwritten``: events that waited to be written when Ctrl-C ended the trace.
 
     Not lost, but not shown either are calls that conditions on results and durations could not be
@@ -235,6 +237,7 @@ class Losses(Struct):
     in_interrupt: int = 0
     unhooked: int = 0
     unsplit: int = 0
+    switch_missed: int = 0
 
     @property
     def events(self) -> int:
@@ -246,4 +249,5 @@ class Losses(Struct):
     @property
     def total(self) -> int:
         """All that is missing, events and values."""
-        return self.events + self.string_fault + self.blob_too_long + self.stacks
+        values = self.string_fault + self.blob_too_long + self.stacks + self.switch_missed
+        return self.events + values

@@ -106,6 +106,8 @@ FIELDS = re.compile(r"(\w+)=(\S+)")
 PRECISE = 5_000
 """How far an interval may be off, ns: the kernel prints microseconds, and its tracer comes before
 or after."""
+UNSEEN = re.compile("switches of threads that the kernel did not report: ([0-9]+)")
+"""Kernels in virtual machines leave out some of those from an idle processor."""
 STOLEN = 5
 """Of so many calls one may differ: a hypervisor may stop the processor between the two tracers."""
 
@@ -249,7 +251,7 @@ def test_compared_live(
     the program made it is not known, which is said."""
     rests, into = compiled("rests", ["gcc", "-O1", "-g"], RESTS), tmp_path / "x.lbt"
     options = ("--func", "rests", "--off-cpu", "10s")
-    lbtrace("attach", *options, "-o", into, "--", rests)
+    traced = lbtrace("attach", *options, "-o", into, "--", rests)
     for where, count in (
         ("blocked > 20ms and duration < 10s", 10),
         ("not blocked < 20ms and us == 30000 and runnable < 10s", 10),
@@ -257,14 +259,18 @@ def test_compared_live(
     ):
         live = lbtrace("attach", *options, "--where", where, "--", rests)
         later = lbtrace("export", into, "--where", where)
-        for done in (live, later):
-            assert done.stdout.count("rests(us=30000) = 0 (off-CPU: blocked ") == count, done
-            assert done.stdout.count(" = ") == count
-        assert "  1 call left out, of which it is not known how long" in live.stderr
-        assert ("left out: 1 call of which a value" in later.stderr) == (count > 0)
+        own = int(re.search(r"(\d+) calls? left out, of which it is not known", live.stderr)[1])
+        left = re.search(r"left out: (\d+) calls? of which a value", later.stderr)
+        assert bool(left) == (count > 0)
+        for done, unknown in (live, own), (later, int(left[1]) if left else 1):
+            shown = done.stdout.count("rests(us=30000) = 0 (off-CPU: blocked ")
+            assert shown == done.stdout.count(" = ")
+            assert count + 1 - unknown <= shown <= count, done
+            assert unknown == 1 or UNSEEN.search(live.stderr if done is live else traced.stderr)
     asked = ("--syscall", "clock_nanosleep", "--off-cpu", "--where", "blocked > 20ms")
     done = lbtrace("attach", *asked, "--", rests)
-    assert done.stdout.count("= 0 (off-CPU: blocked ") == 10
+    unseen = int(found[1]) if (found := UNSEEN.search(done.stderr)) else 0
+    assert 10 - unseen <= done.stdout.count("= 0 (off-CPU: blocked ") <= 10
     for wrong, why in (
         (("--where", "blocked > 20ms"), "--off-cpu measures that, of calls on threads"),
         (("--off-cpu", "--where", "blocked > 20"), "this time has no unit: 20 of what?"),

@@ -50,7 +50,7 @@ def test_a_call_and_the_end(script, fib_plan, render):
         "ring_full_entry": 0, "ring_full_return": 0, "nested_miss": 2, "return_depth": 0,
         "string_fault": 0, "blob_too_long": 0, "ring_full_point": 0,
         "uncounted": 0, "unwritten": 0, "uncompared_tail": 0, "uncompared_open": 0,
-        "uncomputed": 0, "stacks": 0, "in_interrupt": 0, "unhooked": 0,
+        "uncomputed": 0, "stacks": 0, "in_interrupt": 0, "unhooked": 0, "switch_missed": 0,
         "unsplit": 0,
     }  # fmt: skip
 

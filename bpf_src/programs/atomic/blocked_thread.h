@@ -53,6 +53,8 @@ static __noinline int begin_blocked(__u32 probe, __u32 tid, __u64 now)
 	walk = walk_user_stack(user, LBT_STACK_FRAMES, LBT_AMID);
 	if (walk) {
 		thread.on.stack = walk->hash;
+		if (bpf_map_lookup_elem(&blocked_threads, &tid)) /* nor was it seen coming back */
+			increment(LBT_SWITCH_MISSED);
 		error = bpf_map_update_elem(&met_stacks, &thread.on.stack, walk, BPF_NOEXIST);
 		if ((!error || error == -LBT_EEXIST) &&
 		    !bpf_map_update_elem(&blocked_threads, &tid, &thread, 0))
