@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+from msgspec.structs import replace
+
 from lbtrace.answers.row import Row
 from lbtrace.calls._fast_path import ffi, lib
 from lbtrace.calls.visitor import Visitor
@@ -66,6 +68,8 @@ class Profile(Visitor):
     def exit(self, call: Call) -> None:
         took = -1 if call.duration is None else min(call.duration, LONGEST)
         took = lib.LBT_UNENDED if took < 0 else took
+        if call.end == "tail":
+            took = lib.LBT_JUMPED
         _check(lib.lbt_profile_exit(self._native, self._describe(call), took))
 
     def point(self, point: Call) -> None:
@@ -147,15 +151,12 @@ class Profile(Visitor):
 
 def _row(node: Any, name: str, binary: str, key: str, path: tuple[str, ...]) -> Row:
     timed = int(node.timed)
+    ends = {"unended": node.unended, "jumped": node.jumped}
+    unknown = Row(name, binary, key, path, calls=node.calls, **ends)
     if not timed:
-        return Row(name, binary, key, path, calls=node.calls, unended=node.unended)
-    return Row(
-        name,
-        binary,
-        key,
-        path,
-        calls=node.calls,
-        unended=node.unended,
+        return unknown
+    return replace(
+        unknown,
         timed=timed,
         total=node.total,
         self_time=node.own,

@@ -25,7 +25,8 @@ class Row(Struct, frozen=True):
     * ``key``: the thread, the caller or the value of an argument that the row is about. Empty where
       there is none. ``path``: the function and all around it, outermost first, if asked for.
     * ``calls``: how many began, and how often a point was passed. ``timed``: how many of them have
-      a duration. ``unended``: calls that have none, because their end was not seen.
+      a duration. ``unended``: calls that have none, because their end was not seen; ``jumped`` of
+      them to a function that returns in their place, unseen.
     * ``total``: how long the function was running: calls within another one of the row are not
       counted again. ``self_time``: the durations less those of traced callees.
     * ``mean``, ``deviation`` (standard, of the durations), ``median``, ``p99``, ``min``, ``max``:
@@ -48,6 +49,7 @@ class Row(Struct, frozen=True):
     p99: int | None = None
     min: int | None = None
     max: int | None = None
+    jumped: int = 0
 
 
 def in_order(rows: Sequence[Row], sort: str) -> list[Row]:

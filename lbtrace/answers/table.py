@@ -101,11 +101,16 @@ def _quoted(cell: object) -> str:
     return "" if cell is None else str(cell)
 
 
-def describe_gaps(unended: int, unkept: int, summary: Summary) -> list[str]:
-    """What the numbers lack, a line each."""
-    lines = []
-    if unended:
-        lines.append(f"{counted(unended, 'call')} without an end: in CALLS, not in the times")
+def describe_gaps(unended: int, jumped: int, unkept: int, summary: Summary) -> list[str]:
+    """What the numbers lack, a line each; ``jumped`` are some of the ``unended`` calls."""
+    lines, untimed = [], "in CALLS, not in the times"
+    if unended > jumped:
+        lines.append(f"{counted(unended - jumped, 'call')} without an end: {untimed}")
+    if jumped:
+        where = "to a function whose return is not seen"
+        lines.append(
+            f"{counted(jumped, 'call')} jumped {where}: {untimed} (`lbtrace help returns`)"
+        )
     if unkept:
         lines.append(f"{counted(unkept, 'call')} in no row: at most {MOST_ROWS:,} rows are kept")
     if summary.losses.events:

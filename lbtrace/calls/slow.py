@@ -53,14 +53,17 @@ class SlowCalls:
     def describe(self) -> list[str]:
         """Return lines that say what was left out."""
         native, lines = self._native, []
-        if native.left_out:
-            calls = "call that was" if native.left_out == 1 else "calls that were"
-            lines.append(f"  left out: {native.left_out:,} {calls} not slow")
+        if quick := native.left_out - native.jumped:
+            calls = "call that was" if quick == 1 else "calls that were"
+            lines.append(f"  left out: {quick:,} {calls} not slow")
         if native.beyond:
             lines.append(
                 f"  {native.beyond:,} of them were below calls of more than {LARGEST // 2:,} calls"
                 f" or {self._longest / 1e9:g} s, which are not kept whole"
             )
+        if native.jumped:
+            calls, where = counted(native.jumped, "call"), "to a function whose return is not seen"
+            lines.append(f"  not shown: {calls} that jumped {where}, perhaps slow")
         if native.unsure:
             lines.append(
                 f"  not shown: {counted(native.unsure, 'call')} without an end, perhaps slow"
@@ -129,7 +132,7 @@ class SlowCalls:
 
     def _meaning(
         self, pairs: ProbePairs, number: int, openings: dict[str, int], closings: set[str]
-    ) -> tuple[int, int, int, bool, bool, bool]:
+    ) -> tuple[int, int, int, bool, bool, bool, bool]:
         """A ``struct lbt_slow_probe``."""
         probe = self._plan.probes[number]
         if probe.pair:
@@ -140,7 +143,7 @@ class SlowCalls:
                 role = lib.LBT_SLOW_PAIR_OPENS
             elif probe.role == "closes":
                 role = lib.LBT_SLOW_PAIR_CLOSES
-            return opening, 0, role, probe.nests, True, self._chooses(probe.function)
+            return opening, 0, role, probe.nests, True, False, self._chooses(probe.function)
         role = lib.LBT_SLOW_PASSES if probe.role in PASSED else lib.LBT_SLOW_OTHER
         if probe.role in LANDINGS:
             role = lib.LBT_SLOW_LANDS
@@ -152,7 +155,8 @@ class SlowCalls:
             role = lib.LBT_SLOW_JUMPS if probe.goes_on else lib.LBT_SLOW_CLOSES
         entry, watched = max(pairs.entry_of(number), 0), pairs.sees_returns(number)
         hooked, chosen = pairs.is_hooked(number), self._chooses(probe.function)
-        return entry, probe.relay, role, hooked, watched, chosen
+        unseen = pairs.jumps(number) and not probe.goes_on
+        return entry, probe.relay, role, hooked, watched, unseen, chosen
 
     def _chooses(self, function: int) -> bool:
         """Whether calls of a function can be slow, and not just hold those that are."""

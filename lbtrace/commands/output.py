@@ -232,7 +232,7 @@ def _uncompared(losses: Losses) -> list[str]:
     tails, others = losses.uncompared_tail, losses.uncompared_open
     if not tails + others:
         return []
-    jumped = [counted(tails, "tail call")] if tails else []
+    jumped = [f"{counted(tails, 'tail call')} (`lbtrace help returns`)"] if tails else []
     left = [f"{others:,} left by exceptions or still open"] if others else []
     calls = counted(tails + others, "call")
     return [f"  {calls} left out, without a result or duration: {', '.join([*jumped, *left])}"]

@@ -260,8 +260,10 @@ int lbt_profile_batch(struct lbt_profile *profile, const struct lbt_pairing *pai
 			start = opened < 0 ? pairing->earlier[-1 - opened].start
 					   : events[opened].time;
 			took = event->time - start;
-			error = lbt_profile_exit(profile, &call,
-						 took > INT64_MAX ? INT64_MAX : (int64_t)took);
+			took = took > INT64_MAX ? INT64_MAX : took;
+			if (pairing->probes[event->probe].role == LBT_ROLE_TAIL)
+				took = LBT_JUMPED;
+			error = lbt_profile_exit(profile, &call, (int64_t)took);
 		}
 		if (error)
 			return error;

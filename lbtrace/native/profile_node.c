@@ -58,7 +58,8 @@ int lbt_profile_add(struct lbt_profile_node *node, int64_t duration, uint64_t ca
 
 	node->calls++;
 	if (duration < 0) {
-		node->unended += duration == LBT_UNENDED;
+		node->unended += duration != LBT_PASSED;
+		node->jumped += duration == LBT_JUMPED;
 		return 0;
 	}
 	if (lbt_reach_bucket(node, lbt_bucket(took)))

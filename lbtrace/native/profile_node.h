@@ -6,7 +6,11 @@
 #include <stdint.h>
 
 /* How a call has ended, where its duration is not known. */
-enum { LBT_UNENDED = -1, LBT_PASSED = -2 };
+enum {
+	LBT_UNENDED = -1,
+	LBT_PASSED = -2,
+	LBT_JUMPED = -3, /* to a function whose return is not seen */
+};
 
 /* All times are in ns. */
 struct lbt_profile_node {
@@ -15,6 +19,7 @@ struct lbt_profile_node {
 	uint64_t calls;
 	uint64_t timed;	   /* calls whose duration is known */
 	uint64_t unended;  /* calls whose duration is not known */
+	uint64_t jumped;   /* those of them that jumped to where no return is seen */
 	uint64_t total;	   /* of calls that are in no other one of the node */
 	uint64_t own;	   /* the durations less what traced callees took */
 	uint64_t least, most;

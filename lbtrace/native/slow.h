@@ -27,6 +27,7 @@ struct lbt_slow_probe {
 	uint8_t role;
 	uint8_t hooked; /* a uretprobe sees the returns: calls that jump return, too */
 	uint8_t watched; /* returns are seen */
+	uint8_t unseen; /* the call ends here, but returns later, unseen */
 	uint8_t chosen; /* calls of it can be slow; others are shown around these */
 };
 
@@ -41,6 +42,7 @@ struct lbt_slow {
 	size_t entries;	      /* how many of them begin a call */
 	uint64_t left_out;    /* calls, in all, that were neither slow nor below such a call */
 	uint64_t beyond;      /* those of them that were below a call that was too large or too long */
+	uint64_t jumped;      /* those of them that jumped to functions whose return is not seen */
 	uint64_t unsure;      /* calls without an end, perhaps slow */
 	uint64_t bound;	      /* ns */
 	uint64_t longest;     /* ns: calls that take longer are context from then on; 0: none */

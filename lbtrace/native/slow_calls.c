@@ -107,8 +107,10 @@ static int lbt_pop(struct lbt_slow *slow, struct lbt_slow_lane *lane,
 		lane->count--;
 		return 0;
 	}
-	if (failed || !is_shown)
+	if (failed || !is_shown) {
+		slow->jumped += seen && slow->probes[event->probe].unseen;
 		return failed;
+	}
 	return seen ? lbt_slow_show(slow, event, blob) : lbt_slow_show_left(slow, lane, call, event);
 }
 

@@ -66,7 +66,7 @@ class Report(Sink):
         self._settings = settings
         self._profile = Profile(plan, settings.by, settings.argument)
         self._by_interval = False
-        self._unended = self._left = 0
+        self._unended = self._jumped = self._left = 0
 
     def grow(self, plan: Plan) -> None:
         super().grow(plan)
@@ -146,6 +146,7 @@ class Report(Sink):
     def _write_shown(self, time: str, summary: Summary | None = None) -> None:
         rows = self.rows()
         self._unended += sum(row.unended for row in rows)
+        self._jumped += sum(row.jumped for row in rows)
         shown, self._left = self._seen(rows, self._settings.top or self.layout.top)
         self.write(shown, time, summary)
 
@@ -157,7 +158,7 @@ class Report(Sink):
 
     def close(self, summary: Summary) -> None:
         """Write what the rows lack."""
-        gaps = describe_gaps(self._unended, self._profile.unkept, summary)
+        gaps = describe_gaps(self._unended, self._jumped, self._profile.unkept, summary)
         self._stream.write("".join(f"{gap}\n" for gap in gaps))
 
 

@@ -4,6 +4,7 @@ return, with their results."""
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -144,6 +145,32 @@ def test_exceptions(tmp_path: Path, lbtrace: Run) -> None:
         counted = {row.by["retval"]: row.count for row in made.rows}
         assert counted == {n: len(functions) for n in (6, 7, 9)}
     assert "1 call left out, without a result or duration: 1 left by exc" in done.stderr
+
+
+WAITS = """\
+#include <unistd.h>
+__attribute__((noipa)) int waits(int us) { return usleep(us); }
+__attribute__((noipa)) int around(int us) { return waits(us) + 1; }
+int main(void) { for (int i = 0; i < 3; i++) around(20000); return 0; }
+"""
+
+
+def test_a_time_that_is_not_known_is_none(
+    tmp_path: Path, lbtrace: Run, compiled: Callable[[str, list[str], str], Path]
+) -> None:
+    """The return of usleep, to which the library's caller jumps, is not seen."""
+    program, into = compiled("waits", ["gcc", "-O2", "-g"], WAITS), tmp_path / "x.lbt"
+    live = lbtrace("report", "--func", "waits,around", "--", program)
+    lbtrace("attach", "--func", "waits,around", "-o", into, "--", program)
+    for done in (live, lbtrace("report", into)):
+        assert re.search("\n( +-){5} +3  waits\n", done.stdout)
+        assert "\n3 calls jumped to a function whose return is not seen: in CALLS, " in done.stdout
+        assert re.search(r"\d ms +3  around\n", done.stdout)
+    done = lbtrace("attach", "--func", "waits", "--slow", "10ms", "--", program)
+    assert "not slow" not in done.stderr
+    assert "\n  not shown: 3 calls that jumped to a function whose return is not" in done.stderr
+    done = lbtrace("attach", "--func", "waits,around", "--slow", "10ms", "--", program)
+    assert done.stdout.count("└ around = 1\n") == done.stdout.count("waits(us=20000) → usleep") == 3
 
 
 BUSY = """\
