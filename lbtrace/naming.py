@@ -13,14 +13,14 @@ class Naming(NamedTuple):
 
     ``values`` and ``help`` are what its help says. It is called ``keyword`` by `lbtrace.trace`,
     where ``example`` shows it. ``finder`` is the module of `lbtrace.plan` that finds what is named
-    (`lbtrace.plan.found.Finder`); functions by their names are found with all else about them.
-    ``place``: that is in ``code`` of the files that are traced, or of ``any`` file that is loaded,
-    or in the ``kernel``, where no file is traced. They are calls of ``functions``.
+    (`lbtrace.plan.found.Finder`). ``place``: that is in ``code`` of the files that are traced, or
+    of ``any`` file that is loaded, or in the ``kernel``, where no file is traced. They are calls of
+    ``functions``.
     """
 
     values: str
     help: str
-    finder: str = ""
+    finder: str
     keyword: str = ""
     example: str = ""
     place: Literal["code", "any", "kernel"] = "code"
@@ -36,6 +36,7 @@ NAMING = {
     "func": Naming(
         "PATTERN",
         "a name, a glob or /regex/; NAME@BINARY: only there",
+        "functions",
         keyword="functions",
         functions=True,
     ),

@@ -18,10 +18,17 @@ from lbtrace.errors import NoMatchError
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
 from lbtrace.model import Function, Site, Target, Value
-from lbtrace.plan import Placer, TracedFunction, describe, go_plan, patterns, source_files
-from lbtrace.plan.function_choice import choose, split_excluded
+from lbtrace.plan import (
+    Placer,
+    TracedFunction,
+    describe,
+    functions,
+    go_plan,
+    patterns,
+    source_files,
+)
 from lbtrace.plan.selection import Selection
-from lbtrace.plan.unmatched import LISTS
+from lbtrace.plan.unmatched import LIBRARY, LISTS
 from lbtrace.plan.value_selection import ValueSelection
 
 if TYPE_CHECKING:
@@ -96,21 +103,19 @@ def _show(image: Image, args: argparse.Namespace) -> None:
     narrowed, full_names = bool(args.func or args.source or args.exclude), args.full_names
     chosen = patterns.readable(table.functions, full_names=full_names) if not narrowed else []
     if narrowed:
-        others = source_files.select([image], [table], args.source) if args.source else ()
-        named = [patterns.BinarySymbols(image.path, table)]
-        wanted, excluded = split_excluded(args.func, args.exclude)
-        if not (wanted or args.source):
-            wanted = (EACH,)
+        wanted, excluded = functions.split_excluded(args.func, args.exclude)
+        wanted = wanted if wanted or args.source else (EACH,)
+        selection = Selection(named={"func": wanted, "source": tuple(args.source)})
         try:
-            (chosen,), notes = choose(named, wanted, excluded, others, full_names=full_names)
+            found = [*functions.find([image], selection), *source_files.find([image], selection)]
+            searched = functions.read_symbols([image], selection)
+            named = [each for each in found if isinstance(each, Function)]
+            (chosen,), notes = functions.merge(searched, named, excluded, full_names=full_names)
         except NoMatchError as error:
-            from lbtrace.plan import inlined  # imported here: most names are found
-
-            inlined.advise(error, [image], Selection(tuple(wanted)))
-            if error.hint == LISTS:
+            if error.hint.startswith((LIBRARY, LISTS)):
                 error.advise("without --func it lists all")
             raise
-        say(notes)
+        say([*(note for note in found if isinstance(note, str)), *notes])
     machine = Machine(image.machine)
     go = go_plan(image, table)
     declared = chosen

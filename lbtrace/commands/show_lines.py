@@ -17,8 +17,8 @@ from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError
 from lbtrace.machine import Machine
 from lbtrace.plan import Placer
-from lbtrace.plan.function_choice import split_excluded
-from lbtrace.plan.inlined import Copies
+from lbtrace.plan.functions import split_excluded
+from lbtrace.plan.inlined import find_copies as find_inlined
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.source_files import no_source_file
 
@@ -85,8 +85,8 @@ def find_copies(image: Image, args: Namespace) -> list[ListedCopy]:
     Raises `BinaryError` without debug information, `NoMatchError` where none was inlined.
     """
     names, excluded = split_excluded(args.func, args.exclude)
-    named = {"source": tuple(args.source)} if args.source else {}
-    copies = Copies([image], Selection(names, named=named, exclude=excluded)).found[0]
+    named = {"func": names, "source": tuple(args.source)}
+    (copies,) = find_inlined([image], Selection(named=named, exclude=excluded))
     if not copies:
         raise NoMatchError(
             f"{', '.join((*names, *args.source))}: no such function was inlined in {image.path}",

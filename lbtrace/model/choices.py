@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -26,7 +26,7 @@ class Choices(Struct, frozen=True):
     of so many ns in which a thread was blocked are shown, or with action ``stacks`` counted, of any
     length; 0: not asked. ``depth`` pointers are
     followed, ``strings`` bytes of a string read. ``returns`` says how returns are seen
-    (`lbtrace.plan.return_strategy`). ``force`` allows more than `lbtrace.plan.planner.LIMIT`
+    (`lbtrace.plan.return_strategy`). ``force`` allows more than `lbtrace.plan.function_plans.LIMIT`
     functions, ``unsafe`` uses uretprobes although the table of `lbtrace.plan.uretprobe_guard`
     objects. ``libcalls``: also functions of libraries that the program calls, these calls.
     ``full_names``: names of C++ are not shortened to what people write. ``action`` is what
@@ -56,10 +56,6 @@ class Choices(Struct, frozen=True):
     by: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     libcalls: bool = False
-
-    def naming(self, **instead: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return what is ``named``, with this ``instead`` of what some options name."""
-        return {name: tuple(of) for name, of in {**self.named, **instead}.items() if of}
 
     @property
     def blocking(self) -> bool:

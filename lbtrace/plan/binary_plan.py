@@ -5,10 +5,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from lbtrace.abi.dwarf_registers import program_counter
+from lbtrace.elf import plt, symbols
+from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
@@ -21,7 +24,6 @@ from lbtrace.plan.return_sites import return_sites
 from lbtrace.plan.return_strategy import ASKED_FOR, ReturnStrategy, StrategyChooser
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.tail_calls import Leaving, TailCalls
-from lbtrace.plan.traced_binary import TracedBinary, jumps_away
 from lbtrace.plan.traced_functions import ReadFloats, TracedFunction, describe, go_plan, lacks_error
 from lbtrace.plan.value_selection import leads_to_code, of_image
 from lbtrace.plan.warnings import AT_BREAKPOINT, name_functions, some
@@ -60,6 +62,16 @@ DATA = "left out because the symbol is in data"
 """A probe there would change the data."""
 
 
+class TracedBinary(NamedTuple):
+    """A binary and the functions selected in it: the addresses of the ``outer`` ones below which
+    all others are traced, and of those ``added`` that are traced for no other reason."""
+
+    image: Image
+    functions: Sequence[Function]
+    outer: frozenset[int] = frozenset()
+    added: frozenset[int] = frozenset()
+
+
 def plan_binary(part: TracedBinary, selection: Selection) -> Plan:
     """Return the plan for one binary; it may come out empty."""
     with uncollected():
@@ -70,9 +82,10 @@ class _BinaryPlanner:
     """Collects the functions and the probes of one binary."""
 
     def __init__(self, part: TracedBinary, selection: Selection) -> None:
-        image, table = part.image, part.symbols
+        image = part.image
         self._part = part
-        self._table = table
+        self._table = table = image.once(symbols.read)
+        self._stubs = image.once(plt.stubs)
         # Below others, the returns of these are seen, whatever is asked for.
         seen = selection.within and selection.returns == "none"
         self._chooser = StrategyChooser(image, table, "auto" if seen else selection.returns)
@@ -112,7 +125,7 @@ class _BinaryPlanner:
         self._probes = TailCalls(
             self._leaving,
             self._table,
-            part.stubs,
+            self._stubs,
             self._placer,
             busy=BusyFunctions(image, self._machine),
             follows=go is None,
@@ -152,7 +165,7 @@ class _BinaryPlanner:
             self._go,
         )
         if values.request is not None and values.request.errors:
-            throws = landing_pads.throws(self._table, self._part.stubs)
+            throws = landing_pads.throws(self._table, self._stubs)
             throws |= go is not None and go.finds_goroutines
             values = replace(values, request=replace(values.request, throws=throws))
         added = self._part.added
@@ -203,7 +216,7 @@ class _BinaryPlanner:
                 exits_hidden=bool(exits.hidden)
                 or (strategy.kind == "sites" and self._has_start_amid(function)),
                 loops_to_entry=loops_to_entry,
-                may_jump=strategy.kind == "uretprobe" and jumps_away(self._part.image, function),
+                may_jump=strategy.kind == "uretprobe" and self._jumps_away(function),
             )
         )
         self._leaving.append(Leaving(self._functions[-1], values, exits, site, has_usual_result))
@@ -214,6 +227,12 @@ class _BinaryPlanner:
         call of the other seems to take the place of its own: no probe says how that ended."""
         at = bisect_right(self._starts, function.address)
         return at < len(self._starts) and self._starts[at] < function.address + function.size
+
+    def _jumps_away(self, function: Function) -> bool:
+        """Whether a function may be left by a jump, judged by its undecoded bytes."""
+        code = self._part.image.code(function.address, function.size)
+        leads = self._machine.jump_patterns.jumps(code)
+        return any(target is None or not 0 < target < len(code) for target in leads)
 
     def _why_unfit(self, function: Function, values: CallValues) -> str:
         if self._placer.is_data(function):
@@ -274,7 +293,7 @@ class _BinaryPlanner:
         landed = (*self._functions, *landing_pads.tries(self._table))
         pads = {pad for function in landed for pad in around.pads(function)}
         yield from landing_pads.plan_probes(
-            self._part.image, self._table, self._part.stubs, pads, sites, telling=telling
+            self._part.image, self._table, self._stubs, pads, sites, telling=telling
         )
 
     def _warnings(self) -> Iterator[str]:
@@ -342,7 +361,7 @@ def _returns_alike(plain: TracedFunction, moved: TracedFunction) -> bool:
 
 def _indirect(table: Symbols, path: str, selection: Selection) -> list[str]:
     """What to say of functions whose code the loader chooses."""
-    meant = (patterns.addressed(pattern, [path])[1] for pattern in selection.patterns)
+    meant = (patterns.addressed(pattern, [path])[1] for pattern in selection.named.get("func", ()))
     names = patterns.matching(table.ifuncs, list(meant))
     chosen = table.chosen(names)
     alike: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What sources find, and how plans are made of it.
+"""What sources find, and how plans are made of it (of functions: `lbtrace.plan.function_plans`).
 
 A finder is asked once for all that a request names of its source. Which of the values are shown,
 compared or aggregated is decided here, alike for all sources.
@@ -85,45 +85,36 @@ class Report(NamedTuple):
     ends: Sequence[Probe] = ()
 
 
-Item: TypeAlias = Found | PlannedPoint | Report | str
+class Outer(NamedTuple):
+    """A ``function`` below whose calls all happens that is recorded."""
+
+    function: Function
+
+
+Item: TypeAlias = Function | Outer | Found | PlannedPoint | Report | str
 """What a source has found, or has planned; a report on points, after them; a note."""
 
 
 class Finder(Protocol):
     """What the module has that `lbtrace.naming.Naming.finder` names."""
 
-    def find(self, images: Sequence[Image], selection: Selection) -> Iterable[Function | Item]:
-        """Yield what ``selection`` names of the source, of the ``images`` or elsewhere: functions,
-        or other items. What is in a file has the image's position as ``binary``. Raises
-        `LbtraceError`."""
+    def find(self, images: Sequence[Image], selection: Selection) -> Iterable[Item]:
+        """Yield what ``selection`` names of the source, of the ``images`` or elsewhere. What is in
+        a file has the image's position as ``binary``. Raises `LbtraceError`."""
         ...
 
 
-def find(finder: str, images: Sequence[Image], selection: Selection) -> list[Function | Item]:
-    """Return what a finder finds. Raises `LbtraceError`, `NoMatchError` where that is nothing."""
+def find(finder: str, images: Sequence[Image], selection: Selection) -> list[Item]:
+    """Return what a finder finds. Raises `LbtraceError`, `NoMatchError` where that is nothing, but
+    of functions places where they were inlined."""
     module: Finder = import_module(f"lbtrace.plan.{finder}")
     found = [*module.find(images, selection)]
-    if not found:
+    if not (found or selection.inlined):
         asked = [name for name in selection.named if NAMING[name].finder == finder]
         named = ", ".join(option(name, each) for name in asked for each in selection.named[name])
         paths = " or ".join(image.path for image in images)
         raise NoMatchError(f"{named}: is nowhere in {paths}", "name something else")
     return found
-
-
-def add(plan: Plan, images: Sequence[Image], selection: Selection, finders: Iterable[str]) -> Plan:
-    """Return ``plan`` with what ``finders`` find. Raises `LbtraceError`: `NoMatchError` where one
-    finds nothing, `UsageError` where what is asked for fits nothing that any of them finds,
-    `BinaryError` where no probe can be there."""
-    errors: list[LbtraceError] = []
-    made = plan
-    for finder in finders:
-        found = find(finder, images, selection)
-        items = [each for each in found if not isinstance(each, Function)]
-        made = add_items(made, images, selection, items, errors)
-    if errors and len(made.functions) == len(plan.functions):
-        raise errors[0]
-    return made
 
 
 def add_items(
@@ -133,11 +124,13 @@ def add_items(
     items: Iterable[Item],
     errors: list[LbtraceError],
 ) -> Plan:
-    """Return ``plan`` with what one finder has found; ``errors`` gets what is to be raised where
-    that adds nothing."""
+    """Return ``plan`` with what one finder has found but functions; ``errors`` gets what is to be
+    raised where that adds nothing."""
     functions, probes, binaries = list(plan.functions), list(plan.probes), list(plan.binaries)
     reports, notes, unfit = list[Report](), list[str](), list[str]()
     for each in items:
+        if isinstance(each, Function | Outer):
+            continue
         if isinstance(each, str):
             notes.append(each)
             continue

@@ -1,17 +1,21 @@
-"""The functions that a program's own sources define: what is traced where nothing is named."""
+"""The functions that a program's own sources define: what is traced where nothing is named (see
+`lbtrace.plan.found.Finder`)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import BinaryError, NoMatchError
 from lbtrace.model import Function
 from lbtrace.plan import runtime_code
+from lbtrace.plan.functions import merge, read_symbols
+from lbtrace.plan.selection import Selection
 from lbtrace.plan.source_files import functions_at
 
 OTHERS = re.compile(
@@ -36,41 +40,31 @@ MADE_BY_GO = re.compile(r"\.(deferwrap|gowrap)\d+$")
 """Names of what the compiler makes of ``defer f(x)`` and ``go f(x)``."""
 
 
-class Own(NamedTuple):
-    """The functions of each image, and whether debug information tells which they are."""
-
-    functions: list[list[Function]]
-    declared: list[bool]
-
-
-def find(images: Sequence[Image], tables: Sequence[Symbols]) -> Own:
-    """Return the functions that sources of each image define, by its debug information; without
+def find(images: Sequence[Image], selection: Selection) -> Iterator[Function | str]:
+    """Yield the functions that sources of each image define, by its debug information; without
     any, all of its functions that are neither start-up code nor the runtime of its language.
 
     Raises `NoMatchError` where there are none.
     """
-    found, declared = [], []
-    for image, table in zip(images, tables, strict=True):
-        functions = _defined(image, table)
-        declared.append(bool(functions))
-        found.append(functions or _without_standard(table.functions, table))
-    if not any(found):
+    binaries = read_symbols(images, selection)
+    found, declared = list[Function](), list[bool]()
+    for binary, (image, (_, table, *_)) in enumerate(zip(images, binaries, strict=True)):
+        defined = _defined(image, table)
+        declared.append(bool(defined))
+        functions = defined or _without_standard(table.functions, table)
+        found += (replace(each, binary=binary) for each in functions)
+    if not found:
         paths = " or ".join(image.path for image in images)
         raise NoMatchError(f"{paths}: no function has a name", "use a build that is not stripped")
-    return Own(found, declared)
-
-
-def notes(images: Sequence[Image], own: Own, counts: Iterable[int]) -> list[str]:
-    """Return what to say of so many functions of each image that are traced."""
-    said = []
-    for image, declared, count in zip(images, own.declared, counts, strict=True):
-        functions = f"the {count:,} functions" if count > 1 else "the one function"
+    yield from found
+    kept, _ = merge(binaries, found, selection.exclude)
+    for image, is_declared, count in zip(images, declared, map(len, kept), strict=True):
+        functions_of_it = f"the {count:,} functions" if count > 1 else "the one function"
         which = f"that the sources of {image.path} define"
-        if not declared:
+        if not is_declared:
             which = f"of {image.path}, of which no debug information tells those of its sources"
         if count:
-            said.append(f"traces {functions} {which} ({NARROW})")
-    return said
+            yield f"traces {functions_of_it} {which} ({NARROW})"
 
 
 def _defined(image: Image, table: Symbols) -> list[Function]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from msgspec.structs import replace
+
 from lbtrace.abi.locations import Detail
 from lbtrace.elf.image import Image
 from lbtrace.elf.loaded_files import Closure
 from lbtrace.model import SENDING
 from lbtrace.model.choices import Choices
-from lbtrace.plan.value_selection import ValueSelection
+from lbtrace.plan.value_selection import ValueSelection, parse, parse_chosen
 
 if TYPE_CHECKING:
     from lbtrace.expressions.tree import Request
@@ -62,5 +64,21 @@ class Selection(Choices, frozen=True):
         """Which values are shown."""
         measured = bool(self.off_cpu) and not self.aggregates
         return ValueSelection(
-            self.args, self.detail, self.request, full_names=self.full_names, off_cpu=measured
+            *(self.args, self.detail, self.request),
+            full_names=self.full_names,
+            off_cpu=measured,
+            inlined=self.inlined,
         )
+
+    def of_functions(self, *, apart: bool) -> Selection:
+        """What is asked for of functions: no values, if these are asked for ``apart`` from them; by
+        what is aggregated is asked of all."""
+        apart &= not (self.by or self.columns or (self.aggregates and self.arg))
+        if not self.libcalls:
+            return replace(self, request=None) if apart else self
+        where = "from_program != 0"
+        if apart:
+            return replace(self, request=parse((), where))
+        where = f"{where} and ({self.where})" if self.where else where
+        request = parse_chosen(self, where)
+        return replace(self, request=request and replace(request, aggregates=self.aggregates))

@@ -1,4 +1,4 @@
-"""Selects functions by the source file that defines them: ``--source``."""
+"""Functions by the source file that defines them: see `lbtrace.plan.found.Finder`."""
 
 from __future__ import annotations
 
@@ -17,40 +17,33 @@ from lbtrace.plan.selection import Selection
 
 
 def find(images: Sequence[Image], selection: Selection) -> Iterator[Function]:
-    """Yield the functions of `select`."""
-    tables = [image.once(symbols.read) for image in images]
-    for binary, functions in enumerate(select(images, tables, selection.named["source"])):
-        yield from (replace(each, binary=binary) for each in functions)
-
-
-def select(
-    images: Sequence[Image], tables: Sequence[Symbols], wanted: Sequence[str]
-) -> list[list[Function]]:
-    """Return the functions of each image that the source files ``wanted`` define.
+    """Yield the functions that the source files which ``selection`` names define.
 
     Raises `BinaryError` where no image has debug information, `NoMatchError` where none was
     compiled from such a file, or it defines no function that has code of its own.
     """
-    chosen: list[list[Function]] = [[] for _ in images]
-    for each in wanted:
+    for each in selection.named["source"]:
         meant, pattern = addressed(each, [image.path for image in images])
-        found = [_defined(images[n], tables[n], pattern) for n in meant]
-        if not any(functions for functions, _, _ in found):
-            raise _nothing([images[n].path for n in meant], pattern, found)
+        found = [_defined(images[n], pattern) for n in meant]
         for n, (functions, _, _) in zip(meant, found, strict=True):
-            chosen[n] += functions
-    return chosen
+            yield from (replace(function, binary=n) for function in functions)
+        if not any(functions for functions, _, _ in found):
+            error = _explain([images[n].path for n in meant], pattern, found)
+            from lbtrace.plan import inlined  # imported here: most files define functions
+
+            inlined.settle(error, images, selection, "source", each)
 
 
 Found = tuple[list[Function], set[str], set[str] | BinaryError]
 
 
-def _defined(image: Image, table: Symbols, pattern: str) -> Found:
+def _defined(image: Image, pattern: str) -> Found:
     """The functions that files of this name define, these files, and all files; or why none
     is known."""
     # Imported here because most plans select no sources.
     from lbtrace.dwarf.sources import find_functions, path_test
 
+    table = image.once(symbols.read)
     try:
         defined = find_functions(image, path_test(pattern))
     except BinaryError as error:
@@ -64,11 +57,12 @@ def functions_at(addresses: Iterable[int], table: Symbols) -> list[Function]:
     return [function for at, function in found if function and function.address == at]
 
 
-def _nothing(paths: Sequence[str], pattern: str, found: Sequence[Found]) -> Exception:
+def _explain(paths: Sequence[str], pattern: str, found: Sequence[Found]) -> NoMatchError:
+    """Why nothing was found. Raises `BinaryError` where no file is known."""
     named = " or ".join(paths)
     unknown = [each for _, _, each in found if isinstance(each, BinaryError)]
     if len(unknown) == len(found):
-        return unknown[0]
+        raise unknown[0]
     if any(files for _, files, _ in found):
         return NoMatchError(
             f"{pattern}: defines no function of {named} that has code of its own",

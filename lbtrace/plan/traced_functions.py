@@ -99,15 +99,11 @@ def _read_later(
     return None if found.call_values is plain else (found.call_values, found.site)
 
 
-ALSO = "was also inlined at"
-"""What a note says of functions of which some copies are no calls."""
-
-
 def _copied(functions: Sequence[Function], copied: Mapping[int, Sequence[str]]) -> list[str]:
     """Warnings about functions that are called, and were also inlined in some of the others."""
     names = {f.address: demangle.short(f.name) for f in functions}
     return [
-        f"{names[address]} {ALSO} {len(within)} place{'s' * (len(within) > 1)}, in"
+        f"{names[address]} was also inlined at {len(within)} place{'s' * (len(within) > 1)}, in"
         f" {some([*dict.fromkeys(within)])} (lbtrace attach --inlined shows these)"
         for address, within in copied.items()
     ]
@@ -233,7 +229,7 @@ def describe(
                 f"{skipped} shown without types:"
                 " there is too much debug information to read for all"
             )
-        notes += _copied(others, read.copied)
+        notes += [] if selection.inlined else _copied(others, read.copied)
         notes += name_functions(
             read.missing, "not found, so the types of some functions are missing"
         )

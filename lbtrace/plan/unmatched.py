@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lbtrace.elf import demangle
 from lbtrace.elf.symbols import Symbols
@@ -18,6 +18,14 @@ SOURCE = re.compile(
     r"(?::(?:(?P<line>[0-9]+(?:-[0-9]+)?|\*)|(?P<name>[A-Za-z_]\w*)))?"
 )
 """A source file, or a line or function in it, by the names that such files have."""
+
+_DECLARATION = re.compile(
+    r"(?:.*[\s*&])?(?P<name>[\w:~.$]+)\s*(?:<[^()]*>\s*)?\(.*\)(?:[\s\w&]|->)*[;:{]?\s*", re.DOTALL
+)
+_PREFIXED = re.compile(r"[\w:<>,\s*&]*[\s*&](?P<name>[\w:~.$]+)\s*;?\s*")
+"""A name behind its type, or behind the word that defines it: ``static int f``, ``func main.f``."""
+_SEPARATOR = re.compile(r"[\s,;|]+")
+_NAME = re.compile(r"[\w:~.$*?@]+")
 
 COMPARED = 20_000
 """Names compared, at most, to find the nearest ones: a fraction of a second."""
@@ -47,12 +55,11 @@ def explain(binaries: Sequence[patterns.BinarySymbols], pattern: str, asked: str
         file = binaries[0].path if len(binaries) == 1 else "FILE"
         hint = f"an address is traced by {option('at', f'{file}:{pattern.lower()}')}"
         return NoMatchError(f"{pattern}: matches no function of {paths}", hint)
-    from lbtrace.plan.misread_patterns import advise  # here: most patterns match
 
     def is_known(name: str) -> bool:
         return any(patterns.find(binary.symbols, name, asked) for binary in binaries)
 
-    outside = _outside(binaries, pattern) or advise(pattern, asked, is_known)
+    outside = _outside(binaries, pattern) or _advise(pattern, asked, is_known)
     near = _alike_in_go(binaries, pattern) or nearest(
         [f for binary in binaries for f in binary.symbols.functions], pattern
     )
@@ -60,6 +67,22 @@ def explain(binaries: Sequence[patterns.BinarySymbols], pattern: str, asked: str
     if not outside and any(binary.loads_later for binary in binaries):
         hint += f"; for one of a file that is loaded later, add {option('binary', 'FILE')}"
     return NoMatchError(f"{pattern}: matches no function of {paths}", hint)
+
+
+def _advise(pattern: str, asked: str, matches: Callable[[str], bool]) -> str:
+    """Return what to write instead of ``pattern``, a value of the option ``asked``; empty where
+    that is not clear. ``matches`` tells whether a pattern matches anything."""
+    names = [name for name in _SEPARATOR.split(pattern) if name]
+    known = [name for name in names if _NAME.fullmatch(name) and matches(name)]
+    if len(known) > 1 and all(map(_NAME.fullmatch, names)):
+        return f"write {option(asked)} once for each: {', '.join(known)}"
+    for form in (_DECLARATION, _PREFIXED):
+        declared = form.fullmatch(pattern)
+        if declared and declared["name"] != pattern and matches(declared["name"]):
+            return f"give the name alone: {option(asked, declared['name'])}"
+    if len(known) == 1 and all(map(_NAME.fullmatch, names)):
+        return f"only {known[0]} matches: {option(asked, known[0])}"
+    return ""
 
 
 def _of_source(place: re.Match[str]) -> str:

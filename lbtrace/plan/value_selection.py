@@ -16,6 +16,7 @@ from lbtrace.errors import UsageError, option
 from lbtrace.fetch.call_values import SHALLOW, CallValues, plan_values
 from lbtrace.machine import Machine
 from lbtrace.model import UNKNOWN, Fetch, Formal, Prototype, Scalar, Value
+from lbtrace.model.choices import Choices
 from lbtrace.model.wire_limits import FETCHES
 from lbtrace.values.pointer import TABLE
 
@@ -36,7 +37,7 @@ class ValueSelection(Struct, frozen=True):
     prototype, or one without debug information. The first of them are ``skipped``, where another
     probe shows these. ``detail`` says how much is read of a value. A ``request`` has values to show
     instead, or a filter. ``full_names``: see `lbtrace.model.choices.Choices`.
-    It is measured how long calls are ``off_cpu``.
+    It is measured how long calls are ``off_cpu``. Copies that were ``inlined`` are shown, too.
     """
 
     args: int | None = None
@@ -45,7 +46,13 @@ class ValueSelection(Struct, frozen=True):
     skipped: int = 0
     full_names: bool = False
     off_cpu: bool = False
+    inlined: bool = False
     globals: GlobalVariables | None = None
+
+
+def parse_chosen(choices: Choices, where: str) -> Request | None:
+    """Return what ``choices`` ask for, but with the condition ``where``. Raises `UsageError`."""
+    return parse(choices.arg, where, errors=choices.errors, by=choices.by, columns=choices.columns)
 
 
 def parse(

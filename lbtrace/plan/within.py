@@ -1,18 +1,20 @@
-"""Functions below whose calls all that is recorded happens: ``--within``."""
+"""Functions below whose calls all that is recorded happens: ``--within`` (see
+`lbtrace.plan.found.Finder`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError, UsageError, option
-from lbtrace.model import Plan
-from lbtrace.plan import patterns
-from lbtrace.plan.function_choice import select as select_functions
+from lbtrace.model import Function, Plan
+from lbtrace.plan.binary_plan import TracedBinary
+from lbtrace.plan.found import Outer
+from lbtrace.plan.functions import find_named
 from lbtrace.plan.made_stacks import find_maker
 from lbtrace.plan.selection import Selection
-from lbtrace.plan.traced_binary import TracedBinary
 from lbtrace.plan.warnings import name_functions, some
 from lbtrace.probes import CLOSING, ROLES
 
@@ -35,24 +37,11 @@ OTHER_LANES = (
 MARKERS = "markers belong to threads, functions of Go to goroutines: no marker is inside of these"
 
 
-def select(
-    binaries: Sequence[TracedBinary],
-    searched: Sequence[patterns.BinarySymbols],
-    wanted: Sequence[str],
-    *,
-    full_names: bool = False,
-) -> list[TracedBinary]:
-    """Return the ``binaries`` with those functions that any of the patterns ``wanted`` names beside
-    those that they have. Raises `UsageError`, `NoMatchError`."""
-    found = []
-    selected = select_functions(searched, wanted, asked="within", full_names=full_names)
-    for each, outer in zip(binaries, selected, strict=True):
-        by_address = {f.address: f for f in (*outer, *each.functions)}
-        addresses = frozenset(f.address for f in outer)
-        added = addresses - {f.address for f in each.functions}
-        functions = [by_address[at] for at in sorted(by_address)]
-        found.append(each._replace(functions=functions, outer=addresses, added=added))
-    return found
+def find(images: Sequence[Image], selection: Selection) -> Iterator[Outer]:
+    """Yield the functions below which all else is traced. Raises `UsageError`, `NoMatchError`."""
+    for each in find_named(images, selection, "within", selection.within):
+        if isinstance(each, Function):
+            yield Outer(each)
 
 
 def mark(plan: Plan, parts: Sequence[TracedBinary], selection: Selection) -> Plan:

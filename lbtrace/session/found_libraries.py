@@ -22,7 +22,7 @@ from lbtrace.files import cache
 from lbtrace.model import Target
 from lbtrace.naming import NAMING
 from lbtrace.plan import patterns
-from lbtrace.plan.function_choice import ALL, split_excluded, split_named
+from lbtrace.plan.functions import ALL, split_excluded, split_named
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.warnings import some
 from lbtrace.session.request import Request
@@ -74,7 +74,7 @@ def find(request: Request) -> Found | None:
     Raises `LbtraceError`, as opening these files does.
     """
     target = request.target
-    functions, _ = split_named(split_excluded(request.patterns, ())[0])
+    functions = split_named(split_excluded(request.patterns, ())[0]).get("func", ())
     named = [each for each in (*functions, *request.within) if each != ALL]
     if not named:
         return None
@@ -156,10 +156,10 @@ class _Search:
 
     def _is_inlined(self, name: str) -> bool:
         """Whether it is a function of the program that was inlined, and thus none of a library."""
-        from lbtrace.plan.inlined import Copies  # imported here because it reads a lot
+        from lbtrace.plan.inlined import find_copies  # imported here because it reads a lot
 
         with suppress(BinaryError):
-            return any(Copies(self._programs, Selection((name,))).found)
+            return any(find_copies(self._programs, Selection(named={"func": (name,)})))
         return False
 
 

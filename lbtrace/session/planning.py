@@ -15,7 +15,7 @@ from lbtrace.model import Plan, Target
 from lbtrace.model.choices import Choices
 from lbtrace.plan import Selection, make_plan
 from lbtrace.plan.merge import distinct
-from lbtrace.plan.value_selection import parse
+from lbtrace.plan.value_selection import parse_chosen
 from lbtrace.probes import PROBES
 from lbtrace.session.request import Prepared, Request
 from lbtrace.system.cgroups import find_id
@@ -167,13 +167,7 @@ def _select(request: Request, patched: Mapping[tuple[int, int], tuple[int, ...]]
     return Selection(
         **chosen,
         patched=patched,
-        request=parse(
-            request.arg,
-            request.where,
-            errors=request.errors,
-            by=request.by,
-            columns=request.columns,
-        ),
+        request=parse_chosen(request, request.where),
     )
 
 

@@ -15,7 +15,7 @@ from lbtrace.elf.go import build, pclntab
 from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError, NoMatchError
 from lbtrace.plan import Selection, make_plan
-from lbtrace.plan.function_choice import select
+from lbtrace.plan.functions import select
 from lbtrace.plan.patterns import BinarySymbols
 
 EVERYDAY = ("1.15", "1.27.3")
@@ -85,7 +85,7 @@ def test_an_inlined_function_is_named_as_such(go_program: Compile, version: str)
     for kind in ("plain", "stripped"):
         table = symbols.read(Image.open(str(go_program("fib", version, kind))))
         with pytest.raises(NoMatchError, match=r"main\.double: is inlined everywhere"):
-            select([BinarySymbols("fib", table)], ["main.double"])
+            [*select([BinarySymbols("fib", table)], "main.double")]
     with pytest.raises(NoMatchError, match="is inlined everywhere") as caught:
         make_plan(str(go_program("fib", version, "plain")), Selection(("double",)))
     assert "it was inlined in main." in caught.value.hint

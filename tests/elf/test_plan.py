@@ -12,7 +12,7 @@ import pytest
 from lbtrace import model
 from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError, UsageError
-from lbtrace.plan import Selection, make_plan, planner
+from lbtrace.plan import Selection, function_plans, make_plan
 from lbtrace.plan.value_selection import parse
 from lbtrace.values import type_hook
 
@@ -22,7 +22,7 @@ def test_wrong_requests(build, monkeypatch):
         make_plan(build("-O1"), Selection(("/(/",)))
     with pytest.raises(UsageError, match="negative"):
         make_plan(build("-O1"), Selection(("fib",), args=-1))
-    monkeypatch.setattr(planner, "LIMIT", 3)
+    monkeypatch.setattr(function_plans, "LIMIT", 3)
     with pytest.raises(UsageError) as caught:
         make_plan(build("-O1"), Selection(("*",)))
     assert "force=True" in caught.value.hint

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from lbtrace.dwarf import sources
-from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError, NoMatchError, UsageError
 from lbtrace.plan import Selection, make_plan, source_files
@@ -64,8 +63,8 @@ def build(directory: Path, command: list[str]) -> str:
 
 def defined(binary: str, pattern: str) -> list[tuple[str, int]]:
     image = Image.open(binary)
-    (functions,) = source_files.select([image], [symbols.read(image)], [pattern])
-    return sorted((function.name, function.address) for function in functions)
+    found = source_files.find([image], Selection(named={"source": (pattern,)}))
+    return sorted((function.name, function.address) for function in found)
 
 
 def of_gdb(binary: str, name: str) -> list[str]:

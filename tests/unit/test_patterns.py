@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import pytest
 
 from lbtrace.elf.functions import ListedFunctions
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import NoMatchError, UsageError
 from lbtrace.model import Function
-from lbtrace.plan.function_choice import choose, select, split_excluded
+from lbtrace.plan import functions
+from lbtrace.plan.functions import merge, split_excluded
 from lbtrace.plan.patterns import BinarySymbols, addressed, matching
 from lbtrace.plan.unmatched import COMPARED, nearest
 from lbtrace.validation import split_listed
@@ -27,6 +30,19 @@ def table(*names: str, ifuncs: tuple[str, ...] = ()) -> Symbols:
         [(0, name) for name in ifuncs],
         lambda name: "V2" if name == "new" else "",
     )
+
+
+def choose(
+    binaries: list[BinarySymbols], wanted: Iterable[str], excluded: Sequence[str] = ()
+) -> tuple[list[list[Function]], list[str]]:
+    """The functions of each binary that are wanted and not excluded, and the notes."""
+    found = [each for pattern in wanted for each in functions.select(binaries, pattern)]
+    left, notes = merge(binaries, (f for f in found if isinstance(f, Function)), excluded)
+    return left, [*(note for note in found if isinstance(note, str)), *notes]
+
+
+def select(binaries: list[BinarySymbols], wanted: Iterable[str]) -> list[list[Function]]:
+    return choose(binaries, wanted)[0]
 
 
 def chosen(symbols: Symbols, *patterns: str) -> list[str]:
@@ -205,7 +221,7 @@ def test_a_source_file_is_no_function(pattern, hint):
         chosen(table("main.func1"), pattern)
     assert caught.value.hint == hint
     with pytest.raises(NoMatchError) as caught:
-        select([BinarySymbols("program", table("main"))], [pattern], asked="within")
+        [*functions.select([BinarySymbols("program", table("main"))], pattern, "within")]
     assert "source" not in caught.value.hint
 
 
@@ -238,8 +254,8 @@ def test_what_is_excluded_is_left_out():
     named = [BinarySymbols("/lib/libparse.so.1", symbols)]
 
     def left(*words: str, exclude: tuple[str, ...] = ()) -> tuple[list[str], list[str]]:
-        (functions,), notes = choose(named, *split_excluded(words, exclude))
-        return [f.name for f in functions], notes
+        (kept,), notes = choose(named, *split_excluded(words, exclude))
+        return [f.name for f in kept], notes
 
     assert left("*", "!parse_text") == (["parse_int", "parse::word", "main"], [])
     assert left("parse*", exclude=("word", "/int$/")) == (["parse_text", "parse_text.isra.0"], [])
@@ -261,12 +277,12 @@ def test_all_means_neither_runtimes_nor_start_up_code():
     )
     symbols = table(*own, *others, "_ZN4core3runEv", "_ZN3app4core17h0123456789abcdefE")
     named = [BinarySymbols("/bin/program", symbols)]
-    (functions,), notes = choose(named, ["*"], [])
-    assert {f.address for f in functions} == {
+    (taken,), notes = choose(named, ["*"])
+    assert {f.address for f in taken} == {
         *(f.address for f in symbols.functions[: len(own)]),
         *(f.address for f in symbols.functions[-2:]),
     }
     assert notes[0].startswith(f"leaves out {len(others)} functions of std")
-    assert len(choose(named, ["*", "/./"], []).functions[0]) == len(symbols.functions)
+    assert len(select(named, ["*", "/./"])[0]) == len(symbols.functions)
     library = [BinarySymbols("/lib/libstdc++.so.6.0.30", symbols)]
-    assert len(choose(library, ["*"], []).functions[0]) == len(symbols.functions)
+    assert len(select(library, ["*"])[0]) == len(symbols.functions)

@@ -9,7 +9,7 @@ import pytest
 from lbtrace.errors import UsageError
 from lbtrace.model import Aggregate, Aggregates, Binary, Function, Plan, Probe, Site
 from lbtrace.plan import Selection, make_plan
-from lbtrace.plan.function_choice import split_named
+from lbtrace.plan.functions import split_named
 from lbtrace.tables import Table, aggregated, table_of
 from lbtrace.tables.keys import OfKey, in_order
 
@@ -38,7 +38,7 @@ def test_what_later_versions_aggregate_is_passed_over() -> None:
 def test_patterns_of_sources() -> None:
     """A name is not taken for a source that cannot be selected so."""
     names = ("uprobe:f", "std::sort", "a:b", "nothing:x", ":", "uprobe:")
-    assert split_named(names) == (names, {})
+    assert split_named(names) == {"func": [*names]}
 
 
 def test_what_a_source_does_not_have_is_refused() -> None:
