@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ from lbtrace.calls.payload import Context
 from lbtrace.model import Fetch, Value
 from lbtrace.recognize import BOUNDS, Recognizer
 from lbtrace.recognize.view import MemberView
+from lbtrace.values import KINDS, find_kind
 from lbtrace.values.base import Fetched
 from lbtrace.values.go_time import Time
 from lbtrace.values.integer import Integer
@@ -85,3 +87,14 @@ def test_times_of_go(wall, ext, shown):
     fetches = (Fetch(), Fetch(), Fetch())
     read = Readers(fetches, Context()).reader(value)
     assert text(read(Fetched((wall, ext & (1 << 64) - 1, 0), {}, 0, 1))) == shown
+
+
+def test_the_table_is_complete():
+    for row in KINDS:
+        if row.type:
+            assert find_kind(row.name).__struct_config__.tag == row.name
+        if row.form or row.is_fetched:
+            module = import_module(f"lbtrace.recognize.{row.name}")
+            assert hasattr(module, "recognize") == bool(row.form)
+            assert hasattr(module, "KindFetcher") == row.is_fetched
+    assert find_kind("novelty") is None
