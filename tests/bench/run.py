@@ -29,7 +29,7 @@ import planning
 import starts
 import system_calls
 import threads
-import within
+from reported import nanoseconds
 
 from lbtrace.bpf.features import probe
 from lbtrace.capture import read_capture
@@ -64,7 +64,6 @@ def main() -> None:
     answers.main(ratio)
     off_cpu.main(ratio)
     system_calls.main(ratio)
-    within.main(ratio)
     threads.main(ratio)
     for wheel in (ROOT / "dist").glob("*.whl"):
         print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB (at most 1)")
@@ -90,12 +89,12 @@ def call(function: str, calls: int, here: Path, returns: Returns) -> None:
 
     def ours() -> float:
         words = ["attach", "--func", function, "-o", capture, "--force", "--strict"]
-        return nanoseconds([*LBTRACE, *words, "--returns", returns, "--", *command])
+        return nanoseconds(*LBTRACE, *words, "--returns", returns, "--", *command)
 
     def bare(mode: str) -> Callable[[], float]:
         def run() -> float:
             with empty.attached(mode, plan):  # type: ignore[arg-type]
-                return nanoseconds(command)
+                return nanoseconds(*command)
 
         return run
 
@@ -103,7 +102,7 @@ def call(function: str, calls: int, here: Path, returns: Returns) -> None:
         script = f'uprobe:{hot}:{function} {{ printf("{function}(%d)\\n", arg0); }}'
         script += f' uretprobe:{hot}:{function} {{ printf("= %d\\n", retval); }}'
         run = f"{hot} {function} {calls}"
-        return nanoseconds([bpftrace, "-o", here / "bpftrace.out", "-e", script, "-c", run])
+        return nanoseconds(bpftrace, "-o", here / "bpftrace.out", "-e", script, "-c", run)
 
     rivals = {"lbtrace": ours} | {f"empty {mode}": bare(mode) for mode in modes}
     rivals |= {name: partial(theirs, path) for name, path in bpftraces.find().items()}
@@ -129,7 +128,7 @@ def typed(here: Path) -> None:
 
     def ours(*options: str) -> Callable[[], float]:
         words = ["attach", "--func", "text", *options, "-o", here / "text.lbt", "--force"]
-        return lambda: nanoseconds([*LBTRACE, *words, "--ring-size", "64M", "--", *command])
+        return lambda: nanoseconds(*LBTRACE, *words, "--ring-size", "64M", "--", *command)
 
     costs = alternate({"integers": ours("--args", "2"), "and a string": ours()})
     print("a traced call of text(int, int, const char *), ns:")
@@ -188,20 +187,6 @@ def alternate(rivals: dict[str, Callable[[], float]]) -> dict[str, float]:
         for name, run in rivals.items():
             figures[name].append(run())
     return {name: median(values) for name, values in figures.items()}
-
-
-def nanoseconds(command: list[object]) -> float:
-    """What the program says a call took."""
-    done = run_quietly(command)
-    for line in done.stderr.splitlines():
-        if line.replace(".", "", 1).isdigit():
-            return float(line)
-    raise SystemExit(f"{command}: {done.stdout}{done.stderr}")
-
-
-def run_quietly(command: list[object]) -> subprocess.CompletedProcess[str]:
-    words = [str(word) for word in command]
-    return subprocess.run(words, capture_output=True, text=True, check=False)
 
 
 def ratio(name: str, value: float, limit: float | None) -> None:
