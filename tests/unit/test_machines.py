@@ -10,7 +10,6 @@ import inspect
 import re
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -106,10 +105,3 @@ def test_no_other_room_names_a_machine() -> None:
             named = texts(ast.parse(path.read_text()))
             found += [(inside, text) for text in named if any(name in text for name in NAMES)]
     assert not found
-
-
-def test_modules_are_found() -> None:
-    for row in MACHINES:
-        processor = machine.Machine(row.name)
-        for module in (processor.kernel, processor.linking, processor.jump_patterns):
-            assert isinstance(module, ModuleType)
