@@ -33,7 +33,6 @@ enum lbt_kind {
 #define LBT_KIND_MASK 0x0f
 #define LBT_UNHOOKED 0x10    /* an opening whose closing the kernel does not hook */
 #define LBT_ON_ALTSTACK 0x20 /* the call is on the thread's alternate signal stack */
-#define LBT_THREAD_POINTER 0x40 /* in captures of former versions: goroutine is none */
 #define LBT_NAMED 0x80	     /* there is a runner, which the collect function takes out */
 
 /*

@@ -53,9 +53,7 @@ OWN = {
         "slow_calls",
     ),
     "lbtrace/files/_faults.abi3.so": ("faults",),
-    "lbtrace/elf/_symbol_table.abi3.so": (
-        *("symbol_table", "symbol_crowds", "symbol_search", "function_names"),
-    ),
+    "lbtrace/elf/_symbol_table.abi3.so": ("symbol_table", "symbol_search", "function_names"),
     "lbtrace/elf/_unwind_rows.abi3.so": ("unwind_rows", "unwind_frames", "unwind_rules"),
     "lbtrace/machine/_code_scan.abi3.so": (
         "code_scan",

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from lbtrace.bpf import counters
 from lbtrace.bpf._libbpf import lib
-from lbtrace.bpf.attach import Attachment, Place, find_attach_type, find_event_type
+from lbtrace.bpf.attach import Attachment, Place, find_attach_type
 from lbtrace.bpf.backup_programs import TURN, TURNS, with_backups
 from lbtrace.bpf.features import Features, has_cookies, preempts_tracepoints
 from lbtrace.bpf.gate import check_pointer, failure
@@ -139,7 +139,7 @@ def _tried(source: Source) -> str:
             "this kernel does not tell which of its functions was called", "use Linux 5.15 or later"
         )
     for name in source.attach:
-        if find_event_type(name).works():
+        if find_attach_type(name).works():
             return name
     raise KernelError(
         "this kernel refuses probes in its own functions (kprobes)",
@@ -313,9 +313,7 @@ class Links:
             how = find_attach_type(wanted.attach)
             for binary, places in chosen.items():
                 if binary == NO_BINARY:
-                    self._links += find_event_type(wanted.attach).attach_events(
-                        loaded, wanted, places
-                    )
+                    self._links += how.attach_events(loaded, wanted, places)
                     continue
                 for link in counters.attach(how, loaded, wanted, files[binary], places, pid):
                     self._links.append(link)

@@ -237,7 +237,6 @@ class Specs:
             site = Site(0, 0)
         conditional = self._conditional or bool(probe.conditions)
         as_it_is = not conditional and not pairing.keeps and probe.action == "send"
-        as_it_is &= not (self.within and probe.role == "switch")
         recording = (
             find_recording(fetches, registers, kernel.PT_REGS, texts=not self.wide)
             if as_it_is

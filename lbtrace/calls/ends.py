@@ -95,7 +95,7 @@ class Ends:
             return False
         if self.losses.may_hide(call.start, time):
             return False
-        if not stack.exact or (self.unseen and self.unseen.has(stack.pid)):
+        if not stack.exact or self.unseen:
             return False
         return not decoding.by_uretprobe or stack.uretprobe_count <= MAX_RETURN_DEPTH
 
@@ -166,9 +166,7 @@ class Ends:
     def is_of_another(self, stack: Stack, latest: Call | None) -> bool:
         """Return whether the innermost call may not be what ends, where the ``latest`` call of its
         frame does."""
-        if self.unseen is None or not self.unseen.has(stack.pid):
-            return False
-        return stack.calls[-1] is not latest
+        return self.unseen is not None and stack.calls[-1] is not latest
 
     def _let_return_unsure(
         self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob

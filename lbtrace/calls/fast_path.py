@@ -19,7 +19,7 @@ from lbtrace.calls.matcher import CallMatcher
 from lbtrace.calls.probe_decoding import ProbeDecoder
 from lbtrace.calls.probe_pairs import ProbePairs
 from lbtrace.calls.visitor import Visitor
-from lbtrace.model import THREAD_POINTER, Argument, Batch, Call, Datum, Event, Plan, Probe, wire
+from lbtrace.model import Argument, Batch, Call, Datum, Event, Plan, Probe, wire
 from lbtrace.model.wire import EVENT_SIZE
 
 FEWEST = 256
@@ -221,9 +221,7 @@ class FastMatcher(CallMatcher):
     def _add_lane(self, fast_batch: FastBatch, event: Event, count: int) -> bool:
         """Make the lane of an event known, the first of ``count``; false where it needs a closer
         look."""
-        if event.kind & THREAD_POINTER:
-            event.lane = 0
-        if (unseen := self._ends.unseen) and unseen.has(event.pid):
+        if self._ends.unseen:
             return False
         stack = self._threads.stacks.get(self._threads.key(event))
         frames = self._threads.lanes.own_stack(event)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from lbtrace.calls.probe_decoding import ProbeDecoder
 from lbtrace.calls.stack_regions import HIGHEST, Region, Regions, own_stack
-from lbtrace.model import KIND, LOSS, ON_ALTSTACK, THREAD_POINTER, Event, lost_events
+from lbtrace.model import KIND, LOSS, ON_ALTSTACK, Event, lost_events
 
 BELOW_ALL = 1 << 64
 """Offset that sorts frames of a signal stack below all others."""
@@ -58,8 +58,6 @@ class Lanes:
     def place(self, decoder: ProbeDecoder, event: Event) -> bool:
         """Make the number of its stack part of an event; false if the event only reports a new
         stack."""
-        if event.kind & THREAD_POINTER:
-            event.lane = 0
         if event.kind & ON_ALTSTACK and not decoder.stacks:
             event.frame -= BELOW_ALL
         if event.kind & KIND == LOSS and lost_events(event)[0]:  # a signal may be among them
@@ -80,8 +78,6 @@ class Lanes:
     def locate(self, event: Event) -> None:
         """Make the number of the stack part of an event on which its thread is where a signal
         interrupts it, or it forks: it runs there until another event says otherwise."""
-        if event.kind & THREAD_POINTER:
-            event.lane = 0
         if event.kind & ON_ALTSTACK:
             event.frame -= BELOW_ALL
         if self._regions is not None:

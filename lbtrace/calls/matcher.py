@@ -98,11 +98,9 @@ class CallMatcher:
         self._callers: dict[int, tuple[int, Callers | None]] = {}
         lifetimes = ThreadLifetimes()
         losses = LossTimes(shared=not any(binary.go for binary in plan.binaries))
-        unseen = plan.unseen_switches
         roles = {probe.role for probe in plan.probes}
-        if "switch" in roles:  # captures of former versions
-            unseen = unseen or "any"
-        stacks = UnseenStacks(unseen, lifetimes.has_begun) if unseen else None
+        unseen = plan.unseen_switches
+        stacks = UnseenStacks(exchanges=unseen == "exchanges") if unseen else None
         self._off_cpu = None
         if plan.off_cpu:
             from lbtrace.calls.off_cpu import OffCpuTimes  # imported here as few ask for them

@@ -19,7 +19,6 @@ class ThreadLifetimes:
         self._renewed_processes = 0
         self._known: dict[int, Thread] = {}
         self._programs: dict[int, int] = {}
-        self._executed: set[int] = set()
 
     @property
     def threads(self) -> int:
@@ -61,25 +60,7 @@ class ThreadLifetimes:
         """Record how many programs a process has executed; return whether that shows that it has
         executed one, which ended all calls."""
         former, self._programs[pid] = self._programs.get(pid, programs), programs
-        if former != programs:
-            self._executed.add(pid)
         return former != programs
-
-    def begins(self, pid: int) -> None:
-        """Record that a process begins to execute a program."""
-        self._executed.add(pid)
-
-    def forks(self, parent: int, child: int) -> None:
-        """Record that a process forks another, which executes the same program."""
-        if parent in self._executed:
-            self._executed.add(child)
-        else:
-            self._executed.discard(child)
-
-    def has_begun(self, pid: int) -> bool:
-        """Return whether the program that a process executes was seen to begin, in it or in what
-        forked it."""
-        return pid in self._executed
 
     def observe(self, thread: Thread) -> Ended:
         """Record ``thread``, and return what has ended before it, with its calls."""
@@ -91,13 +72,10 @@ class ThreadLifetimes:
         reborn = former is not None and thread.life != former.life
         if reborn and former and former.pid == thread.pid:
             leads = thread.pid == thread.tid
-            if leads:
-                self._executed.discard(thread.pid)
             self._renewed_threads += 1
             self._renewed_processes += leads
             return "process" if leads else "thread"
         # A process executes a program: threads but the one that does so are gone.
         if programs is not None and programs != thread.programs:
-            self._executed.add(thread.pid)
             return "process"
         return "thread" if reborn else ""

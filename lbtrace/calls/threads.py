@@ -121,7 +121,6 @@ class Threads:
         thread, continues = forked_thread(event, self.lifetimes.name(event.tid))
         if self.lifetimes.executes(event.pid, thread.programs):
             self._renew(Thread(event.pid, event.tid, thread.name), whole=True)
-        self.lifetimes.forks(event.pid, thread.pid)
         inheritance = Inheritance(thread, event.tid, event.pid)
         self.lanes.locate(event)
         if continues:
@@ -140,7 +139,6 @@ class Threads:
         """A process has executed a program, which ends all of its calls; that of execve returns."""
         self._let_execve_return(event.pid, event.tid, event.time, event.cpu)
         self.lifetimes.executes(event.pid, executed_programs(event))
-        self.lifetimes.begins(event.pid)
         self.lanes.execute(event.pid)
         self._renew(Thread(event.pid, event.pid, ""), whole=True)
 

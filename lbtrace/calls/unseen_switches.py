@@ -9,35 +9,26 @@ exchange what is on one stack, so may the same thread, and then each of them may
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 
 from lbtrace.calls.probe_decoding import ProbeDecoder
-from lbtrace.model import Call, Event, UnseenSwitches
+from lbtrace.model import Call, Event
 
 
 class UnseenStacks:
-    """The processes whose stacks may be confused, with ``switches`` that are not seen; ``begun``
-    says of a process whether its program was seen to begin. Of each frame of theirs the latest call
-    is known, whichever thread has made it, and how many have not returned where each may be the
-    one that does."""
+    """Stacks that may be confused. Of each frame of a process the latest call is known, whichever
+    thread has made it, and how many have not returned where each may be the one that does: where
+    there are ``exchanges``."""
 
-    def __init__(self, switches: UnseenSwitches, begun: Callable[[int], bool]) -> None:
-        self._any = switches in ("any", "exchanges")
-        self._exchanges = switches == "exchanges"
-        self._begun = begun
+    def __init__(self, *, exchanges: bool) -> None:
+        self._exchanges = exchanges
         self._latest: dict[int, dict[tuple[int, int], Call]] = {}
         self._waiting: dict[int, Counter[tuple[int, int]]] = {}
 
-    def has(self, pid: int) -> bool:
-        """Return whether what seems to be one stack of a process may be several."""
-        return self._any or not self._begun(pid)
-
     def enter(self, call: Call) -> None:
         """A call begins."""
-        if self.has(call.pid):
-            self._latest.setdefault(call.pid, {})[call.frame, call.probe] = call
-            if self._exchanges:
-                self._waiting.setdefault(call.pid, Counter())[call.frame, call.probe] += 1
+        self._latest.setdefault(call.pid, {})[call.frame, call.probe] = call
+        if self._exchanges:
+            self._waiting.setdefault(call.pid, Counter())[call.frame, call.probe] += 1
 
     def leave(self, decoding: ProbeDecoder, event: Event) -> Call | None:
         """Return the call that an event ends which closes one; None where that is not known."""

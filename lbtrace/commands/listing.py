@@ -99,7 +99,6 @@ def _mapped(args: argparse.Namespace) -> Image:
 
 def _show(image: Image, args: argparse.Namespace) -> None:
     table = symbols.read(image)
-    say(table.warnings(image.path))
     narrowed, full_names = bool(args.func or args.source or args.exclude), args.full_names
     chosen = patterns.readable(table.functions, full_names=full_names) if not narrowed else []
     if narrowed:

@@ -27,7 +27,6 @@ from lbtrace.dwarf.variable_locations import (
     locate,
 )
 from lbtrace.elf.debug_sections import DwarfError
-from lbtrace.elf.frame_rules import Frames
 from lbtrace.elf.image import Image
 from lbtrace.elf.unwind import Unwind
 from lbtrace.model import Fetch, Formal, Scalar
@@ -64,6 +63,8 @@ class FrameBases:
     name."""
 
     def __init__(self, image: Image, debug_frame: bytes) -> None:
+        from lbtrace.elf.frame_rules import Frames  # imported here because it imports pyelftools
+
         self._machine = image.machine
         self._unwind = Unwind(image)
         section = image.section(".eh_frame")

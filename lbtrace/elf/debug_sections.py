@@ -13,8 +13,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from lbtrace.elf.image import EHDR, LEAST, NAMES, OVERLAP, SECTIONS, SHDR, SHT_NOBITS
-from lbtrace.elf.span import Buffer, Span
-from lbtrace.elf.strings import StringTable
+from lbtrace.elf.span import Span
+from lbtrace.elf.strings import Buffer, StringTable
 from lbtrace.files.cache import Cache
 
 SHF_COMPRESSED = 0x800

@@ -23,7 +23,8 @@ from msgspec import Struct
 
 from lbtrace.elf.debug_sections import DwarfError, Sections
 from lbtrace.elf.image import Image
-from lbtrace.elf.span import Buffer, Span
+from lbtrace.elf.span import Span
+from lbtrace.elf.strings import Buffer
 from lbtrace.files import cache
 from lbtrace.files.new_file import NewFile
 from lbtrace.files.regular import Mapped, open_regular

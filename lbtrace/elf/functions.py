@@ -224,8 +224,6 @@ class TableFunctions(Functions):
             first, size = group[0], max(symbol.size for symbol in group)
             names = dict.fromkeys(symbol.name for symbol in group)
             aliases = tuple(name for name in names if name != first.name)
-        if table.is_thinned:  # others may be larger
-            size = table.largest(self._kind, number)
         size = self._size(number, size)
         offset = self._image.offset(address)
         return Function(first.name, address, size, offset, aliases, local=first.local)

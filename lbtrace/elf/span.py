@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import mmap
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from lbtrace.elf.strings import CUT, LONGEST
-
-Buffer: TypeAlias = "bytes | mmap.mmap"
+from lbtrace.elf.strings import LONGEST, Buffer, string
 
 
 class Span(NamedTuple):
@@ -33,12 +30,5 @@ class Span(NamedTuple):
 
     def string(self, offset: int, longest: int = LONGEST) -> str:
         """See `lbtrace.elf.strings.string`."""
-        if not 0 <= offset < self.size:
-            return ""
-        at, last = self.start + offset, self.start + self.size
-        end = self.data.find(b"\0", at, min(at + longest + 1, last))
-        if end >= 0:
-            return self.data[at:end].decode("utf-8", "backslashreplace")
-        if at + longest >= last:  # the table ends before the string
-            return ""
-        return self.data[at : at + longest].decode("utf-8", "backslashreplace") + CUT
+        table = range(self.start, self.start + self.size)
+        return string(self.data, offset, longest, table)

@@ -7,6 +7,11 @@ never twice as long.
 
 from __future__ import annotations
 
+import mmap
+from typing import TypeAlias
+
+Buffer: TypeAlias = "bytes | mmap.mmap"
+
 LONGEST = 16 << 10
 """Bytes of a name that are shown."""
 
@@ -34,16 +39,19 @@ class StringTable:
         return found
 
 
-def string(table: bytes, offset: int, longest: int = LONGEST) -> str:
-    """Return the NUL-terminated string at ``offset`` of a string table, ``""`` outside it.
+def string(data: Buffer, offset: int, longest: int = LONGEST, table: range | None = None) -> str:
+    """Return the NUL-terminated string at ``offset`` of a string ``table`` in ``data``, by default
+    all of it; ``""`` outside it.
 
     Of a longer one the first ``longest`` bytes, and `CUT`.
     """
-    if not 0 <= offset < len(table):
+    table = range(len(data)) if table is None else table
+    at, last = table.start + offset, table.stop
+    if at not in table:
         return ""
-    end = table.find(b"\0", offset, offset + longest + 1)
+    end = data.find(b"\0", at, min(at + longest + 1, last))
     if end >= 0:
-        return table[offset:end].decode("utf-8", "backslashreplace")
-    if offset + longest >= len(table):  # the table ends before the string
+        return data[at:end].decode("utf-8", "backslashreplace")
+    if at + longest >= last:  # the table ends before the string
         return ""
-    return table[offset : offset + longest].decode("utf-8", "backslashreplace") + CUT
+    return data[at : at + longest].decode("utf-8", "backslashreplace") + CUT

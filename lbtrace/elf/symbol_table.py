@@ -93,10 +93,6 @@ class SymbolTable:
         self._native = native
         self._kept = kept
         self._versions: dict[str, str] = {}
-        self.is_thinned = native.function_sizes != ffi.NULL
-        """Whether there may be symbols that nothing shows, because others are alike."""
-        self.left_out = int(native.left_out)
-        """Symbols whose names nothing shows: they are too many at an address, or too long."""
         count = native.count
         self._rows = _column(native.rows, count, "I")
         self.flags = _column(native.flags, count, "H")

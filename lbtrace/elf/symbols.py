@@ -59,19 +59,16 @@ class Symbols:
         ifuncs: Sequence[tuple[int, str]] = (),
         default_version: Callable[[str], str] = lambda name: "",
         go: GoTable | None = None,
-        left_out: int = 0,
         find_chosen: Callable[[Iterable[str]], list[Function]] = lambda names: [],
     ) -> None:
         """``default_version`` gives the version that a request for a name without one gets,
         empty where it has none. ``ifuncs`` are choosers and the names of their functions.
-        ``left_out`` counts names of functions that are not shown. ``find_chosen`` gives those of
-        ``ifuncs`` whose code is known, by their names."""
+        ``find_chosen`` gives those of ``ifuncs`` whose code is known, by their names."""
         self.functions = functions
         self.starts = starts
         self.cold = cold
         self.default_version = default_version
         self.go = go
-        self.left_out = left_out
         self._find_chosen = find_chosen
         self.ifuncs = tuple(sorted({name for _, name in ifuncs}))
         # of several names of one the shortest
@@ -100,12 +97,6 @@ class Symbols:
     def inlined(self) -> tuple[str, ...]:
         """Functions without code of their own that the file names."""
         return self.go.inlined if self.go else ()
-
-    def warnings(self, path: str) -> list[str]:
-        """Return what to say of names that are not shown, in the file at ``path``."""
-        if not self.left_out:
-            return []
-        return [f"{path}: {self.left_out:,} further names of its functions are left out: too many"]
 
     def following(self, address: int) -> int:
         """Return the lowest start after ``address``, or 2**64 if there is none."""
@@ -184,7 +175,6 @@ def read_any(image: Image, *, servers: bool = True) -> Symbols:
         [(symbol.address, symbol.name) for symbol in choosers],
         table.default_version,
         go,
-        table.left_out,
         partial(_chosen, image),
     )
 

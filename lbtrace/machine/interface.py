@@ -1,17 +1,11 @@
-"""What the package of a processor offers: `Package` names its modules, and what each has in it.
-
-mypy compares every package with it: see ``__init__.py`` of each.
-"""
+"""What the package of a processor offers. `lbtrace.machine.Machine` asks its modules for it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Protocol
 
-from msgspec import Struct
-
 from lbtrace.machine.code import (
-    Call,
     Code,
     EpilogueEntry,
     Exits,
@@ -143,18 +137,6 @@ class GoSitePlanner(Protocol):
         grown, others hold something else at the site of `entry`. None where it does not grow."""
 
 
-class Registers(Protocol):
-    """``registers.py``: names are those of ``struct pt_regs``."""
-
-    @property
-    def REGISTERS(self) -> tuple[str, ...]:
-        """Those that can be read."""
-
-    @property
-    def RETURN_ADDRESS_SIZE(self) -> int:
-        """How many bytes of the stack a call takes for the return address."""
-
-
 class Kernel(Protocol):
     """``kernel.py``: what Linux has of the machine."""
 
@@ -230,61 +212,6 @@ class JumpPatterns(Protocol):
     def jumps(self, code: bytes) -> Iterator[int | None]:
         """Return where in ``code``, or outside of it, jumps lead; None for those through
         pointers."""
-
-
-class ProbeSites(Protocol):
-    """What ``probe_sites.py`` of a machine offers."""
-
-    def Planner(self) -> SitePlanner:
-        """Return a chooser of places."""
-
-
-class ExitsModule(Protocol):
-    """What ``exits.py`` of a machine offers."""
-
-    def Finder(self) -> ExitFinder:
-        """Return a finder of the places at which functions are left."""
-
-
-class GoProbeSites(Protocol):
-    """What ``go_probe_sites.py`` of a machine offers."""
-
-    def GoPlanner(self, morestack: Collection[int]) -> GoSitePlanner:
-        """Return a chooser of places in Go's code; ``morestack`` are the addresses of the functions
-        ``runtime.morestack*``."""
-
-
-class FirstWrites(Protocol):
-    """What ``first_writes.py`` of a machine offers."""
-
-    def first_writes(self, code: Code) -> frozenset[str]:
-        """Return the registers that the instructions of ``code`` up to its first call, jump or
-        return write, in whole or in part."""
-
-    def all_writes(self, code: bytes, address: int) -> frozenset[str]:
-        """Return the integer and vector registers that the instructions of ``code`` at ``address``
-        write, in whole or in part."""
-
-
-class CallSites(Protocol):
-    """What ``call_sites.py`` of a machine offers."""
-
-    def calls(self, code: memoryview, address: int, targets: Collection[int]) -> Iterator[Call]:
-        """Return what looks like calls of ``targets`` in ``code`` at ``address``."""
-
-
-class Package(Struct, frozen=True):
-    """The modules of a package. Others that it has are its own, or `OPTIONAL`."""
-
-    registers: Registers
-    kernel: Kernel
-    linking: Linking
-    jump_patterns: JumpPatterns
-    probe_sites: ProbeSites
-    exits: ExitsModule
-    go_probe_sites: GoProbeSites
-    first_writes: FirstWrites
-    call_sites: CallSites
 
 
 OPTIONAL = (

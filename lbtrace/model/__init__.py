@@ -85,7 +85,6 @@ from lbtrace.model.wire_limits import (
     ON_ALTSTACK,
     OPEN,
     POINT,
-    THREAD_POINTER,
     UNHOOKED,
     UNPROBED,
     UNWOUND,

@@ -21,10 +21,9 @@ class Event(Struct, gc=False):
     the bits `KIND`. Of the others, `UNHOOKED` says that no return of this call will be seen,
     because hooking it would have dropped returns of others, or the kernel keeps as many as it can,
     or that this is one more hit within a call that was hooked; `ON_ALTSTACK` that it is on the
-    thread's alternate signal stack (``sigaltstack``), `THREAD_POINTER` that ``lane`` is the thread
-    pointer, where programs set up stacks, or of a process's first thread, where its stack begins
-    (all of these are from ``lbtrace.model.wire_limits``). Bit *n* of ``faults`` says that value *n*
-    could not be read, ``cpu`` which processor the probe was hit on.
+    thread's alternate signal stack (``sigaltstack``; all of these are from
+    ``lbtrace.model.wire_limits``). Bit *n* of ``faults`` says that value *n* could not be read,
+    ``cpu`` which processor the probe was hit on.
 
     An event of kind `LOSS` counts by kind the events that the lane has lost since its last one
     (`lost_events`): it comes just before the next one, with its time and place, or at the end of a

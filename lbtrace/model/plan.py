@@ -168,8 +168,7 @@ class Probe(Struct, frozen=True):
     since: int = 0
     """When a probe of an addition was attached (CLOCK_MONOTONIC, ns); 0: from the start."""
     leads_to: str = ""
-    """Role ``tail``: the function to which the call jumps, ``?`` if unknown; empty in captures of
-    versions that ended all such calls there."""
+    """Role ``tail``: the function to which the call jumps, ``?`` if unknown."""
     goes_on: bool = False
     """The call returns when the function does to which it jumps; ``fetches`` are its result's."""
     relay: int = 0
@@ -226,10 +225,9 @@ class Binary(Struct, frozen=True):
     """A path to the file where these are to be read yet, when the first is shown."""
 
 
-UnseenSwitches: TypeAlias = Literal["", "any", "earlier", "exchanges"]
-"""Which switches between stacks may not be seen: all that have no probe, or those between stacks
-that a process has set up before the trace, but not in a program that it executes meanwhile, or all
-and exchanges of what is on a stack."""
+UnseenSwitches: TypeAlias = Literal["", "any", "exchanges"]
+"""Which switches between stacks may not be seen: all that have no probe, or these and exchanges of
+what is on a stack."""
 
 
 class Column(Struct, frozen=True):

@@ -364,10 +364,6 @@ int lbt_pair(struct lbt_pairing *pairing, size_t *next, uint64_t end)
 		if (event->time >= end || event->probe >= pairing->probe_count)
 			return LBT_STOPPED;
 		role = pairing->probes[event->probe].role;
-		if (event->kind & LBT_THREAD_POINTER) {
-			event->kind &= ~LBT_THREAD_POINTER;
-			event->lane = 0;
-		}
 		if (!(event->kind == LBT_OPEN && role == LBT_ROLE_OPENS) &&
 		    !(event->kind == LBT_CLOSE && role > LBT_ROLE_OPENS))
 			return LBT_STOPPED;

@@ -139,10 +139,6 @@ int lbt_slow_feed(struct lbt_slow *slow, const void *events, size_t count, const
 		int kind, failed;
 
 		memcpy(&event, (const char *)events + i * sizeof(event), sizeof(event));
-		if (event.kind & LBT_THREAD_POINTER) {
-			event.kind &= ~LBT_THREAD_POINTER;
-			event.lane = 0;
-		}
 		kind = event.kind & LBT_KIND_MASK;
 		if (kind == LBT_EXEC && lbt_each_lane(slow, event.pid, event.time, 1))
 			return -ENOMEM;

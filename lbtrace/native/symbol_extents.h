@@ -57,8 +57,6 @@ static inline uint64_t largest_size(const struct lbt_symbols *symbols, int cold,
 	unsigned mask = cold ? LBT_COLD | LBT_INSIDE : LBT_FUNCTION | LBT_COLD | LBT_INSIDE;
 	uint64_t size = 0;
 
-	if (symbols->function_sizes)
-		return (cold ? symbols->cold_sizes : symbols->function_sizes)[number];
 	for (size_t at = group[number]; at < symbols->inside; at++) {
 		uint32_t position = symbols->by_address[at];
 		uint64_t given;

@@ -43,8 +43,6 @@ static int index_names(struct lbt_symbols *symbols)
 	for (size_t at = symbols->count; at--;) {
 		size_t bucket = symbols->hashes[at] % buckets;
 
-		if (symbols->flags[at] & LBT_LEFT_OUT)
-			continue;
 		symbols->next_named[at] = symbols->first_named[bucket];
 		symbols->first_named[bucket] = (uint32_t)at;
 	}
@@ -65,7 +63,7 @@ static int is_named(const struct lbt_symbols *symbols, size_t at, uint32_t hash,
 
 static size_t next_odd(const struct lbt_symbols *symbols, size_t from)
 {
-	while (from < symbols->count && (symbols->flags[from] & (LBT_ODD | LBT_LEFT_OUT)) != LBT_ODD)
+	while (from < symbols->count && !(symbols->flags[from] & LBT_ODD))
 		from++;
 	return from;
 }
@@ -100,7 +98,7 @@ size_t lbt_next_holding(const struct lbt_symbols *symbols, size_t from, const ch
 	for (; from < symbols->count; from++) {
 		struct name name;
 
-		if ((symbols->flags[from] & (flags | LBT_LEFT_OUT)) != flags)
+		if ((symbols->flags[from] & flags) != flags)
 			continue;
 		if (versions && symbols->flags[from] & LBT_VERSIONED)
 			return from;
@@ -117,7 +115,7 @@ size_t lbt_next_holding(const struct lbt_symbols *symbols, size_t from, const ch
 size_t lbt_next_flagged(const struct lbt_symbols *symbols, size_t from, int flags)
 {
 	for (; from < symbols->count; from++)
-		if ((symbols->flags[from] & (flags | LBT_LEFT_OUT)) == flags)
+		if ((symbols->flags[from] & flags) == flags)
 			return from;
 	return symbols->count;
 }
@@ -227,8 +225,6 @@ size_t lbt_next_wanted(const struct lbt_symbols *symbols, size_t from,
 		uint32_t hash = symbols->hashes[from] & ((1 << SEEN_BITS) - 1);
 		struct name name;
 
-		if (symbols->flags[from] & LBT_LEFT_OUT)
-			continue;
 		if (wanted->seen[hash / 64] >> hash % 64 & 1)
 			return from;
 		if (!wanted->beginning_count)

@@ -4,13 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol_crowds.h"
 #include "symbol_extents.h"
 #include "symbol_names.h"
 
 enum { STT_NOTYPE = 0, STT_FUNC = 2, STT_GNU_IFUNC = 10 };
 enum { SHN_UNDEF = 0, SHN_LORESERVE = 0xff00, SHN_XINDEX = 0xffff };
 enum { VERSION_BASE = 1, VERSION_HIDDEN = 0x8000 };
+
+struct placed {
+	uint64_t address;
+	uint32_t position;
+};
 
 static int is_odd(const struct name *name)
 {
@@ -228,9 +232,6 @@ static int order(struct lbt_symbols *symbols)
 							   (uint32_t)i};
 	if (!placed || !sort(placed, inside))
 		return free(placed), 0;
-	inside = lbt_thin_crowds(symbols, placed, inside);
-	if (inside == SIZE_MAX)
-		return free(placed), 0;
 	symbols->inside = inside;
 	symbols->addresses = malloc((inside + 1) * sizeof(*symbols->addresses));
 	symbols->by_address = malloc((inside + 1) * sizeof(*symbols->by_address));
@@ -288,8 +289,6 @@ void lbt_free_symbols(struct lbt_symbols *symbols)
 	free(symbols->by_address);
 	free(symbols->functions);
 	free(symbols->cold);
-	free(symbols->function_sizes);
-	free(symbols->cold_sizes);
 	free(symbols->first_named);
 	free(symbols->next_named);
 	free(symbols);

@@ -36,16 +36,13 @@ enum {
 	LBT_ODD = 32,         /* its name is cut, or not ASCII: only Python knows how it reads */
 	LBT_DOTTED = 64,      /* a dot or an @ stands in its name */
 	LBT_VERSIONED = 128,  /* its version, which is not the default one, belongs to its name */
-	LBT_LEFT_OUT = 256,   /* too many are at its address: see symbol_crowds.h */
 };
 
 /*
  * The symbols that were taken, in the order of the tables, and those inside of code by address.
  * rows count through all sources. by_address are positions among them, functions and cold are
  * positions among by_address: the first symbol of each address at which a function, or a part of
- * one, begins. function_sizes and cold_sizes are the largest sizes that the symbols of these give
- * them; NULL where nowhere so many symbols are at one address that they are worth keeping.
- * left_out is how many of the symbols have names that nothing shows.
+ * one, begins.
  */
 struct lbt_symbols {
 	uint32_t *rows, *hashes;
@@ -56,8 +53,6 @@ struct lbt_symbols {
 	size_t inside;
 	uint32_t *functions, *cold;
 	size_t function_count, cold_count;
-	uint64_t *function_sizes, *cold_sizes;
-	size_t left_out;
 	uint32_t *first_named, *next_named; /* symbols by their hashes: see symbol_search.c */
 	size_t buckets;
 	struct lbt_symbol_source sources[LBT_SYMBOL_SOURCES];

@@ -116,7 +116,6 @@ class _BinaryPlanner:
             entry=selection.returns != "uretprobe",  # that stands where the function begins
         )
         traced, notes = self._describe(part.functions, read_floats)
-        notes += self._table.warnings(image.path)
         notes += _indirect(self._table, image.path, selection)
         for plain in traced:
             each = read_floats(plain)

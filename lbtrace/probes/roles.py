@@ -48,10 +48,6 @@ ROLES: dict[str, Role] = {
     "stack": Role(POINT, stacks=True),
     # The same, the first value is its upper end.
     "stack below": Role(POINT, stacks=True),
-    # In captures of former versions: a stack for signals, and switches between stacks.
-    "signal stack": Role(POINT, stacks=True),
-    "switch": Role(POINT, stacks=True),
-    "switch back": Role(POINT, stacks=True),
     # The program exchanges what is on a stack, as coroutines that share one do: what is called or
     # returns from now on is not of the calls that were open.
     "exchange": Role(POINT),

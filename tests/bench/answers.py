@@ -20,8 +20,8 @@ from statistics import median
 
 import bpftraces
 import empty
-from entries import nanoseconds
 from markers import Report, print_ratio
+from reported import nanoseconds
 
 from lbtrace.bpf.features import probe
 from lbtrace.plan import Selection, make_plan

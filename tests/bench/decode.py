@@ -18,6 +18,7 @@ from time import perf_counter, process_time
 
 from lbtrace.calls.fast_path import FastBatch, FastMatcher
 from lbtrace.calls.matcher import CallMatcher
+from lbtrace.calls.visitor import Visitor
 from lbtrace.capture import Capture, CaptureWriter, read_capture
 from lbtrace.commands.output import render
 from lbtrace.model import (
@@ -25,13 +26,8 @@ from lbtrace.model import (
     OPEN,
     Batch,
     Binary,
-    Call,
-    Event,
-    Fork,
     Function,
-    InheritedCall,
     Integer,
-    Loss,
     Losses,
     Plan,
     Probe,
@@ -109,22 +105,8 @@ def main() -> None:
     directory.rmdir()
 
 
-class Nobody:
+class Nobody(Visitor):
     """A visitor that ignores all calls."""
-
-    def thread(self, thread: Thread) -> None: ...
-
-    def entry(self, call: Call) -> None: ...
-
-    def exit(self, call: Call) -> None: ...
-
-    def loss(self, loss: Loss) -> None: ...
-
-    def fork(self, fork: Fork) -> None: ...
-
-    def inherited(self, call: InheritedCall) -> None: ...
-
-    def left(self, event: Event) -> None: ...
 
     def takes(self, fast_batch: FastBatch) -> bool:
         return True

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from entries import nanoseconds
+from reported import nanoseconds
 
 ROUNDS = 7
 CHUNKS = 1_000

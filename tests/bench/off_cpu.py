@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from entries import nanoseconds
 from markers import Report, print_ratio
+from reported import nanoseconds
 
 SOURCE = r"""
 #define CHUNKS 100

@@ -7,7 +7,6 @@ of several runs that alternate with those it is compared with.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,7 +22,6 @@ import attaching
 import bpftraces
 import decode
 import empty
-import entries
 import live
 import markers
 import off_cpu
@@ -31,11 +29,10 @@ import planning
 import starts
 import system_calls
 import threads
-import within
+from reported import nanoseconds
 
 from lbtrace.bpf.features import probe
 from lbtrace.capture import read_capture
-from lbtrace.elf.debug_sections import Sections
 from lbtrace.model import CLOSE, KIND, OPEN
 from lbtrace.model.wire import decode as events_of
 from lbtrace.plan import Selection, make_plan
@@ -61,15 +58,12 @@ def main() -> None:
         start_to_exit(here)
         starts.main(PROGRAMS / "fib")
         until_attached()
-        large_debug_info(here)
     planning.main()
     attaching.main()
-    entries.main()
     markers.main(ratio)
     answers.main(ratio)
     off_cpu.main(ratio)
     system_calls.main(ratio)
-    within.main(ratio)
     threads.main(ratio)
     for wheel in (ROOT / "dist").glob("*.whl"):
         print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB (at most 1)")
@@ -95,12 +89,12 @@ def call(function: str, calls: int, here: Path, returns: Returns) -> None:
 
     def ours() -> float:
         words = ["attach", "--func", function, "-o", capture, "--force", "--strict"]
-        return nanoseconds([*LBTRACE, *words, "--returns", returns, "--", *command])
+        return nanoseconds(*LBTRACE, *words, "--returns", returns, "--", *command)
 
     def bare(mode: str) -> Callable[[], float]:
         def run() -> float:
             with empty.attached(mode, plan):  # type: ignore[arg-type]
-                return nanoseconds(command)
+                return nanoseconds(*command)
 
         return run
 
@@ -108,7 +102,7 @@ def call(function: str, calls: int, here: Path, returns: Returns) -> None:
         script = f'uprobe:{hot}:{function} {{ printf("{function}(%d)\\n", arg0); }}'
         script += f' uretprobe:{hot}:{function} {{ printf("= %d\\n", retval); }}'
         run = f"{hot} {function} {calls}"
-        return nanoseconds([bpftrace, "-o", here / "bpftrace.out", "-e", script, "-c", run])
+        return nanoseconds(bpftrace, "-o", here / "bpftrace.out", "-e", script, "-c", run)
 
     rivals = {"lbtrace": ours} | {f"empty {mode}": bare(mode) for mode in modes}
     rivals |= {name: partial(theirs, path) for name, path in bpftraces.find().items()}
@@ -134,7 +128,7 @@ def typed(here: Path) -> None:
 
     def ours(*options: str) -> Callable[[], float]:
         words = ["attach", "--func", "text", *options, "-o", here / "text.lbt", "--force"]
-        return lambda: nanoseconds([*LBTRACE, *words, "--ring-size", "64M", "--", *command])
+        return lambda: nanoseconds(*LBTRACE, *words, "--ring-size", "64M", "--", *command)
 
     costs = alternate({"integers": ours("--args", "2"), "and a string": ours()})
     print("a traced call of text(int, int, const char *), ns:")
@@ -186,53 +180,6 @@ def until_attached() -> None:
     print(f"from start to attached: {alternate({'': run})[''] * 1000:.0f} ms (at most 150)")
 
 
-def large_debug_info(here: Path) -> None:
-    """From the command to the plan for one function among 100 MB of debug information, in s."""
-    members = "int a, b; long c[4]; char *d; struct { short e, f; } g;"
-    numbers = range(1_000)
-    (here / "types.c").write_text(
-        "".join(f"struct type{n} {{ {members} struct type{n} *next; }};\n" for n in numbers)
-        + f"struct all {{ {' '.join(f'struct type{n} m{n};' for n in numbers)} }};\n"
-        + "static __attribute__((used)) int f(struct all *t) { return t->m0.a; }\n"
-    )
-    (here / "main.c").write_text(
-        "__attribute__((noinline)) int sought(int n) { return n + 1; }\n"
-        "int main(int n, char **v) { return sought(n); }\n"
-    )
-    for name in ("types", "main"):
-        # Without tables of addresses the units themselves must be looked at.
-        command = ["clang", "-g", "-c", here / f"{name}.c", "-o", here / f"{name}.o"]
-        subprocess.run(command, check=True)
-    each = size_of_debug_info(here / "types.o")
-    copies = [here / "types.o"] * -(-100_000_000 // each)
-    large = here / "large"
-    subprocess.run(["gcc", *copies, here / "main.o", "-o", large], check=True)
-    cached = {"XDG_CACHE_HOME": str(here / "cache")}
-
-    def run() -> float:
-        start = time.perf_counter()
-        words = [*LBTRACE, "attach", "--dry-run", "--binary", large, "--func", "sought"]
-        done = subprocess.run(
-            words, capture_output=True, text=True, check=True, env=os.environ | cached
-        )
-        assert "int sought(int n)" in done.stdout, done.stdout
-        return time.perf_counter() - start
-
-    first = []
-    for _ in range(ROUNDS):
-        shutil.rmtree(here / "cache", ignore_errors=True)
-        first.append(run())
-    again = [run() for _ in range(ROUNDS)]
-    print(
-        f"one function among {size_of_debug_info(large) / 1e6:.0f} MB of debug information:"
-        f" {median(first):.2f} s for the first time, {median(again):.2f} s then (at most 1)"
-    )
-
-
-def size_of_debug_info(path: Path) -> int:
-    return Sections(path.read_bytes()).size(".debug_info")
-
-
 def alternate(rivals: dict[str, Callable[[], float]]) -> dict[str, float]:
     """The median of each, measured in turns."""
     figures: dict[str, list[float]] = {name: [] for name in rivals}
@@ -240,20 +187,6 @@ def alternate(rivals: dict[str, Callable[[], float]]) -> dict[str, float]:
         for name, run in rivals.items():
             figures[name].append(run())
     return {name: median(values) for name, values in figures.items()}
-
-
-def nanoseconds(command: list[object]) -> float:
-    """What the program says a call took."""
-    done = run_quietly(command)
-    for line in done.stderr.splitlines():
-        if line.replace(".", "", 1).isdigit():
-            return float(line)
-    raise SystemExit(f"{command}: {done.stdout}{done.stderr}")
-
-
-def run_quietly(command: list[object]) -> subprocess.CompletedProcess[str]:
-    words = [str(word) for word in command]
-    return subprocess.run(words, capture_output=True, text=True, check=False)
 
 
 def ratio(name: str, value: float, limit: float | None) -> None:

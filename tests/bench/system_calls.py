@@ -17,8 +17,8 @@ from pathlib import Path
 from statistics import median
 
 import bpftraces
-from entries import nanoseconds
 from markers import Report, print_ratio
+from reported import nanoseconds
 
 SOURCE = r"""
 #define CHUNKS 100

@@ -22,14 +22,20 @@ from lbtrace.plan import Selection, make_plan
 
 
 @pytest.fixture
-def split(build, tmp_path):
-    """A stripped program, and the file with its debug information."""
+def whole(build, tmp_path):
+    """A program, and a file with its debug information."""
     program, debug = tmp_path / "program", tmp_path / "program.debug"
     program.write_bytes(Path(build("-g", "-Wl,--build-id")).read_bytes())
     program.chmod(0o755)
     subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
-    subprocess.run(["objcopy", "--strip-debug", program], check=True)
     return program, debug
+
+
+@pytest.fixture
+def split(whole):
+    """A stripped program, and the file with its debug information."""
+    subprocess.run(["objcopy", "--strip-debug", whole[0]], check=True)
+    return whole
 
 
 def typed(program: Path) -> bool:
@@ -168,14 +174,10 @@ def test_a_server_that_has_nothing_is_not_asked_each_time(split, tmp_path, monke
 
 
 @pytest.fixture
-def nameless(build, tmp_path):
+def nameless(whole):
     """A program without any names, and the file with what was stripped from it."""
-    program, debug = tmp_path / "nameless", tmp_path / "nameless.debug"
-    program.write_bytes(Path(build("-g", "-Wl,--build-id")).read_bytes())
-    program.chmod(0o755)
-    subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
-    subprocess.run(["strip", "-s", program], check=True)
-    return program, debug
+    subprocess.run(["strip", "-s", whole[0]], check=True)
+    return whole
 
 
 def linked(program: Path, debug: Path) -> None:

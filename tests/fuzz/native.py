@@ -60,7 +60,7 @@ def demangler(into: Path) -> Path:
     return made
 
 
-SCANS = ("symbol_table", "symbol_crowds", "symbol_search", "function_names", "code_scan")
+SCANS = ("symbol_table", "symbol_search", "function_names", "code_scan")
 
 
 def symbol_table(into: Path) -> Path:

@@ -1,5 +1,6 @@
-"""Values as wholes: those that hold nothing by their names, members of tuples, types that are only
-declared, and the advice where a value cannot be compared, which works when followed."""
+"""Values as wholes: those that hold nothing by their names, members of tuples, text and floats
+behind pointers, constants of one enumeration where several have the name; and the advice where a
+value cannot be compared."""
 
 from __future__ import annotations
 
@@ -18,9 +19,13 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 SOURCE = """
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 struct Node { int key; long more[12]; };
 template <class T> struct Of { enum Part { ONE = 1, TWO }; };
+enum class Color { RED, PINK };
+namespace ns { enum class Color { RED = 7, GREEN = 1 }; }
+struct Point { double x, *y; float m[2][3]; };
 #define NI extern "C" __attribute__((noinline))
 NI void whole(std::optional<int> o, const std::optional<int> &r, const std::vector<int> &v,
               std::map<int, int> m, Node *n)
@@ -31,6 +36,12 @@ NI void number(__int128 b, bool t, double x, Of<int>::Part p, const char *s, int
 {
     asm volatile("");
 }
+NI void both(ns::Color c, Color d, int n) { asm volatile(""); }
+NI void text(const std::string *p, const std::string &s, const char *const &t, const char **tt)
+{
+    asm volatile("");
+}
+NI void point(Point *p) { asm volatile(""); }
 int main()
 {
     Node nodes[4];
@@ -42,6 +53,15 @@ int main()
         whole(o, o, std::vector<int>(i), i % 2 ? std::map<int, int>{{1, 2}} : std::map<int, int>{},
               &nodes[i]);
         number(i, i == 1, i * 0.5, i ? Of<int>::TWO : Of<int>::ONE, i == 2 ? "octi" : "x", i);
+    }
+    for (int i = 0; i < 4; i++) {
+        std::string s = i % 2 ? "octi" : "other";
+        const char *t = s.c_str();
+        double y = i;
+        Point p = {0.5, &y, {{1, 2, 3}, {4, 5, 6.5f * i}}};
+        both(i % 2 ? ns::Color::RED : ns::Color(0), i % 2 ? Color::PINK : Color::RED, i ? 7 : 0);
+        text(&s, s, t, &t);
+        point(&p);
     }
 }
 """
@@ -125,6 +145,20 @@ CONDITIONS = {
     ("number", "t == true"): 1,
     ("number", "p == Of::ONE"): 1,
     ("number", "s[0] == 'o'"): 1,
+    ("both", "c == RED"): 2,
+    ("both", "d == RED"): 2,
+    ("both", "n == ns::Color::RED"): 3,
+    ("both", "n == ::Color::RED"): 1,
+    ("text", '*p == "octi"'): 2,
+    ("text", 'str(p) == "octi"'): 2,
+    ("text", 's == "octi"'): 2,
+    ("text", 'str(s) == "octi"'): 2,
+    ("text", 't == "octi"'): 2,
+    ("text", 'str(t) == "octi"'): 2,
+    ("text", 'str(*t) == "octi"'): 2,
+    ("text", 'str(*tt) == "octi"'): 2,
+    ("point", "*p->y > 0.5"): 3,
+    ("point", "p->m[1][2] > 6.5"): 2,
 }
 
 
@@ -134,6 +168,32 @@ def test_wholes(lbtrace: Run, compiled: Callable[..., Path], tmp_path: Path, ste
     for (function, condition), expected in islice(CONDITIONS.items(), 0, None, step):
         found = count(lbtrace, tmp_path / "calls.jsonl", program, function, condition)
         assert found == expected, condition
+
+
+REFUSED = {
+    ("both", "c == ::Color::RED"): ("::Color::RED is no constant of Color", "ns::Color::RED"),
+    ("both", "c == PINK"): ("PINK is no constant of Color", "its constants are RED, GREEN"),
+    ("both", "c == Color::PINK"): ("is no constant of Color", "its constants are RED, GREEN"),
+    ("both", "n == RED"): ("RED is 7 or 0, as", "write Color::RED, or the number"),
+    ("both", "n == Color::RED"): ("7 or 0, as", "write ::ns::Color::RED or ::Color::RED"),
+    ("text", 'p == "octi"'): ("this is const string *, not text", "write *p, or name a member"),
+    ("text", 'tt == "octi"'): ("this is const char **, not text", "write *tt"),
+    ("text", 'str(tt) == "octi"'): ("this is const char **, not text", "write str(*tt)"),
+    ("point", "p > 1.5"): ("Point * has no decimals", "write *p, or name a member of it: p->key"),
+    ("point", "p->y > 1.5"): ("double * has no decimals", "write *p->y"),
+    ("point", "p->m > 1.5"): ("this is float [2][3], which", "name one: p->m[0][0]"),
+    ("point", "p->m[1] > 1.5"): ("this is float [3], which has", "name one: p->m[1][0]"),
+    ("point", "p->x > 1.5f"): ("1.5f is not a number", "write 12, 0x1f, 1.5,"),
+}
+
+
+def test_advice(lbtrace: Run, compiled: Callable[..., Path]) -> None:
+    program = compiled("wholes", ["g++", "-g", "-O0", "-std=c++17", "-xc++"], SOURCE)
+    for (function, condition), (wrong, advice) in REFUSED.items():
+        done = lbtrace("attach", "--func", function, "--where", condition, "--", program)
+        assert done.returncode == 2, (condition, done.stdout)
+        assert wrong in done.stderr, condition
+        assert advice in done.stderr, condition
 
 
 def test_a_pointer_and_a_number_are_added_as_in_c(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from lbtrace.abi import CONVENTIONS, find_convention, find_default, go, locate_values, sysv_x86_64
+from lbtrace.abi import find_convention, find_default, go, locate_values, sysv_x86_64
 from lbtrace.abi.locations import UNKNOWN, Location
-from lbtrace.machine import MACHINES
 from lbtrace.model import (
     LONG,
     ConventionHints,
@@ -24,16 +23,6 @@ PAIR = Formal("p", Opaque("struct pair", 16), 16, (Scalar(0, 8, "float"), Scalar
 
 def register(name: str) -> Location:
     return Location(words=(Fetch(register=name),))
-
-
-def test_rows() -> None:
-    assert {row.machine for row in CONVENTIONS} == {row.name for row in MACHINES}
-    names = [(row.machine, row.name) for row in CONVENTIONS]
-    assert len(set(names)) == len(names)
-    for row in CONVENTIONS:
-        convention = row.load()
-        assert convention.PASSING
-        assert convention.places(Prototype(())).parameters == ()
 
 
 def test_selection() -> None:

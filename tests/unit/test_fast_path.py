@@ -23,7 +23,6 @@ from lbtrace.model import (
     LOSS,
     OPEN,
     POINT,
-    THREAD_POINTER,
     UNHOOKED,
     UNPROBED,
     Array,
@@ -300,7 +299,6 @@ class Stream:
                 values[0] = choose((0, 1 << 22))
         if self.stacks and not goroutine:
             goroutine = choose((0, 0, 1 << 20, 1 << 40))
-            kind |= choose((0, THREAD_POINTER if goroutine else 0))
         head = (self.time, frame % (1 << 64), goroutine, probe, pid, tid, kind, faults, 0)
         return EVENT.pack(*head, len(blob), *values), blob
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lbtrace.calls.matcher import CallMatcher
+from lbtrace.calls.visitor import Visitor
 from lbtrace.model import (
     CLOSE,
     LOSS,
@@ -56,22 +57,12 @@ def make_plan() -> Plan:
     return Plan((Binary("./one"),), functions, tuple(probes))
 
 
-class Seen:
+class Seen(Visitor):
     """A visitor that notes what it sees, and that calls nest."""
 
     def __init__(self) -> None:
         self.open: list[Call] = []
         self.ended: list[Call] = []
-
-    def thread(self, thread: object) -> None: ...
-
-    def loss(self, loss: object) -> None: ...
-
-    def fork(self, fork: object) -> None: ...
-
-    def inherited(self, call: object) -> None: ...
-
-    def left(self, event: object) -> None: ...
 
     def entry(self, call: Call) -> None:
         assert call.depth == len(self.open)

@@ -7,6 +7,7 @@ from itertools import permutations
 import pytest
 
 from lbtrace.calls.matcher import CallMatcher
+from lbtrace.calls.visitor import Visitor
 from lbtrace.capture.check import find_faults
 from lbtrace.model import (
     CLOSE,
@@ -18,6 +19,7 @@ from lbtrace.model import (
     Call,
     Fetch,
     Function,
+    Loss,
     Plan,
     Probe,
     Site,
@@ -54,24 +56,14 @@ def make_plan() -> Plan:
     return Plan((Binary("./one"),), functions, probes)
 
 
-class Seen:
+class Seen(Visitor):
     """A visitor that notes the names and values of what ends."""
 
     def __init__(self) -> None:
         self.ended: list[tuple[object, ...]] = []
 
-    def thread(self, thread: object) -> None: ...
-
-    def loss(self, loss: object) -> None:
+    def loss(self, loss: Loss) -> None:
         self.ended.append(("loss",))
-
-    def fork(self, fork: object) -> None: ...
-
-    def inherited(self, call: object) -> None: ...
-
-    def left(self, event: object) -> None: ...
-
-    def entry(self, call: Call) -> None: ...
 
     def exit(self, call: Call) -> None:
         shown = ["?" if isinstance(v.value, Unreadable) else v.value for v in call.args]

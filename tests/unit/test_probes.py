@@ -29,8 +29,7 @@ def test_each_source_serves_roles_with_programs_that_are_there() -> None:
         for how in row.attach:
             module = find_attach_type(how)
             assert hasattr(module, "attach") != hasattr(module, "attach_events")
-    recorded = {"signal stack", "switch", "switch back"}  # by former versions
-    assert {role for row in PROBES.values() for role in row.programs} == set(ROLES) - recorded
+    assert {role for row in PROBES.values() for role in row.programs} == set(ROLES)
 
 
 def test_a_program_that_two_sources_need_loaded_differently_is_refused(

@@ -42,14 +42,8 @@ SHOWN = {
         'r2::result(a=Err("broken")) = Err("no")',
         'r2::names(v=["a", "bc"]) = 2',
     ],
-    "altsignal": ["21056  │ traced_handler(n=10)", "│ └ traced_handler = 2"],
-    "fibers": [
-        "traced_step(n=2) = 4",
-        "traced_fiber … no return seen",
-    ],
     "goroutines": ["g18  │ │ │ │ main.fib(id=0, n=2)"],
     "hooked": ["└ fib = 5"],
-    "longjmp": ["│ traced_jumper(n=0) ✗ unwound", "│ traced_catcher(n=0)"],
     "stacks": ["│ │ │ │ [25] work(n=19)"],
     "throw": ["└ traced_frame ✗ unwound", "│ │ │ traced_last(n=0) = 0"],
     "count": ["   15  13592  fib"],
@@ -65,7 +59,6 @@ SHOWN = {
     ],
     "threads": ["traced_seven(a=6712673246912327417, b=-1, c=2, d=-3, e=4, f=-5, g=6)"],
     "where": ["fib(n=4) = 3", "fib(n=5) = 5"],
-    "within": ["12843  │ │ │ │ one(number=32)", "14.6 µs    12843  │ │ │ └ one"],
     "pairs": [
         "21.0 µs    27388  python:gc__start(generation=0) = 0",
         '· python:function__return filename="<frozen importlib._bootstrap>", function="ModuleSpec"',

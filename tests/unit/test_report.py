@@ -164,7 +164,7 @@ def test_folded_stacks(recorded: str, capfd: Any) -> None:
 
 
 def test_callers_and_callees(tmp_path: Path, capfd: Any) -> None:
-    path = unpack("within", tmp_path)
+    path = unpack("throw", tmp_path)
     callers = reported(path, "--callers", "*", capfd=capfd)
     assert reported(path, "--callees", "*", capfd=capfd) == [row for row in callers if row["key"]]
 

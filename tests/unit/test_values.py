@@ -79,8 +79,3 @@ def test_the_rest_by_type():
 )
 def test_text(datum, words):
     assert text(datum) == words
-
-
-@given(code=st.integers(0, 0x10FFFF))
-def test_a_character_cannot_steer_the_terminal(code):
-    assert text(Char(chr(code))).isprintable()

@@ -1,4 +1,4 @@
-"""The smoke run: its tests exist and may run in the guest, and its programs are known."""
+"""The smoke run: its tests exist and may run in the guest."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import programs
-import pytest
 import smoke
 from kernels import KERNELS
 
@@ -50,42 +48,3 @@ def test_those_of_the_newest_kernel_are_tests() -> None:
 
 def test_each_row_has_a_reason() -> None:
     assert [row.test for row in smoke.ROWS if not row.shows] == []
-
-
-def test_the_list_is_printed() -> None:
-    command = [sys.executable, smoke.__file__, "programs"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == smoke.programs()
-
-
-def test_programs_are_built_by_name(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no such program: fibre"):
-        programs.build_named(tmp_path, "x86_64", ["fib", "fibre"])
-    assert not list(tmp_path.iterdir())
-    known = {*programs.load(programs.TESTS / "programs/build.py").PROGRAMS, *programs.GENERATED}
-    assert set(smoke.programs()) - known == {"many"}
-
-
-LEFT_OUT = """
-import pytest
-
-@pytest.mark.host
-def test_on_the_host(): pass
-@pytest.mark.parametrize("n", [1, 2])
-def test_exact(n): pass
-def test_other(): pass
-"""
-
-
-def test_what_is_named_is_not_left_out(tmp_path: Path) -> None:
-    """Here by `left_out.HEAVY`, and by a mark."""
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = host\n slow\n")
-    (tmp_path / "test_account.py").write_text(LEFT_OUT)
-    for name, passed in (("test_other", 1), ("test_exact", 2), ("test_exact[2]", 1)):
-        done = pytest_as_in_guests(tmp_path, f"test_account.py::{name}")
-        assert f"{passed} passed" in done.stdout
-    assert "4 deselected" in pytest_as_in_guests(tmp_path, "test_account.py").stdout
-    done = pytest_as_in_guests(tmp_path, "test_account.py::test_on_the_host")
-    assert done.returncode == 4
-    assert "do not run what is asked for: test_account.py::test_on_the_host" in done.stderr
-    assert pytest_as_in_guests(tmp_path, "test_account.py::test_gone").returncode == 4

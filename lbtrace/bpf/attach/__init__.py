@@ -36,7 +36,8 @@ class Place(Struct, frozen=True):
 
 
 class AttachType(Protocol):
-    """What a file of this package has."""
+    """What a file of this package has: `attach`, or `attach_events` where its probes are at events
+    of the kernel, and `works` where a source says that it is ``tried``."""
 
     LOADING: Loading
     """How its programs are loaded."""
@@ -57,30 +58,15 @@ class AttachType(Protocol):
         links, each before the next one is made. Raises `KernelError`."""
         ...
 
-
-class EventType(Protocol):
-    """What a file of this package has whose probes are at events of the kernel."""
-
-    LOADING: Loading
-    """How its programs are loaded."""
-
-    SINGLE: bool
-    """See `AttachType`."""
-
-    def works(self) -> bool:
-        """Return whether the kernel has it; where a source says that it is ``tried``."""
-        ...
-
     def attach_events(
         self, loaded: TraceObject, wanted: Attachment, places: Sequence[Place]
     ) -> Iterator[Any]:
-        """Attach to the events of ``places``, whoever comes there. See `AttachType.attach`."""
+        """Attach to the events of ``places``, whoever comes there, as `attach`."""
         ...
 
-
-def find_event_type(name: str) -> EventType:
-    """Return the same of probes at events."""
-    return cast("EventType", find_attach_type(name))
+    def works(self) -> bool:
+        """Return whether the kernel has it."""
+        ...
 
 
 def find_attach_type(name: str) -> AttachType:

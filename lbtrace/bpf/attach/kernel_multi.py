@@ -25,7 +25,7 @@ def works() -> bool:
 def attach_events(
     loaded: TraceObject, wanted: Attachment, places: Sequence[Place]
 ) -> Iterator[Any]:
-    """See `lbtrace.bpf.attach.EventType`."""
+    """See `lbtrace.bpf.attach.AttachType`."""
     names = [ffi.new("char[]", _symbol(place)) for place in places]
     symbols = ffi.new("const char *[]", names)
     cookies = ffi.new("unsigned long long[]", [place.cookie for place in places])

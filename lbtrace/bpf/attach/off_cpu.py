@@ -18,6 +18,6 @@ SINGLE = False
 def attach_events(
     loaded: TraceObject, wanted: Attachment, places: Sequence[Place]
 ) -> Iterator[Any]:
-    """See `lbtrace.bpf.attach.EventType`."""
+    """See `lbtrace.bpf.attach.AttachType`."""
     link = lib.bpf_program__attach(loaded.program(wanted.program))
     yield check_pointer(link, f"attach {wanted.program}")

@@ -20,7 +20,7 @@ SINGLE = False
 def attach_events(
     loaded: TraceObject, wanted: Attachment, places: Sequence[Place]
 ) -> Iterator[Any]:
-    """See `lbtrace.bpf.attach.EventType`."""
+    """See `lbtrace.bpf.attach.AttachType`."""
     for place in places:
         assert place.probe.event is not None
         number = place.probe.event.number

@@ -19,7 +19,7 @@ SINGLE = True
 def attach_events(
     loaded: TraceObject, wanted: Attachment, places: Sequence[Place]
 ) -> Iterator[Any]:
-    """See `lbtrace.bpf.attach.EventType`."""
+    """See `lbtrace.bpf.attach.AttachType`."""
     program = loaded.program(wanted.program)
     for place in places:
         assert place.probe.event is not None

@@ -16,7 +16,6 @@ from lbtrace.dwarf.reader.split import (
     Numbers,
     Package,
     SplitFile,
-    identity_of,
     linked,
     split_name,
 )
@@ -56,7 +55,7 @@ class Companions:
         name = split_name(unit)
         if not name:
             return unit
-        identity = identity_of(unit)
+        identity = unit.header.identity
         for package in self._opened_packages():
             if package.holds(identity):
                 return linked(package.unit(identity), unit, identity)
