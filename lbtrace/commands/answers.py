@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from lbtrace.commands import attach
@@ -13,6 +13,8 @@ from lbtrace.sinks import TABLES
 
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup
+
+CAPTURE = ".lbt"
 
 
 def arguments(
@@ -24,15 +26,7 @@ def arguments(
     attach.add_selection(parser)
     values = parser.add_argument_group("values")
     if keyed:
-        values.add_argument(
-            "--by",
-            metavar="EXPR",
-            type=nonempty,
-            action="append",
-            default=[],
-            help="count by this, not by function and process: path, str(arg0), retval, comm, func"
-            " (up to four, with commas)",
-        )
+        add_keys(values)
     attach.add_conditions(values)
     attach.add_ends(parser.add_argument_group("end"))
     output = parser.add_argument_group("output")
@@ -60,6 +54,28 @@ def arguments(
         wrap=True,
     )
     return values
+
+
+def add_keys(values: _ArgumentGroup) -> None:
+    """Add the option that says what rows are by."""
+    values.add_argument(
+        "--by",
+        metavar="EXPR",
+        type=nonempty,
+        action="append",
+        default=[],
+        help="count by this, not by function and process: path, str(arg0), retval, comm, func"
+        " (up to four, with commas)",
+    )
+
+
+def names_capture(words: Sequence[str]) -> bool:
+    """Return whether the words of a command line name a capture to read: it has other options."""
+    words = words[: words.index("--")] if "--" in words else words
+    return any(
+        word.endswith(CAPTURE) and before not in ("-o", "--output") and word[0] != "-"
+        for before, word in zip(("", *words), words, strict=False)
+    )
 
 
 def hide(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from lbtrace.commands import answers
@@ -24,12 +26,26 @@ examples:
   lbtrace count --func open --by 'str(arg0)' --binary libc.so.6 -- ./prog   by file
   lbtrace count --func malloc --by stack --binary libc.so.6 -- ./prog   as lbtrace stacks
   lbtrace count --func malloc --hist arg0 --binary libc.so.6 -- ./prog   sizes
+  lbtrace count run.lbt --by path --sum size       of a capture: of attach -o run.lbt
 """
+
+
+def instead(words: Sequence[str]) -> ModuleType | None:
+    """Return the command that is meant where a capture is named."""
+    if not answers.names_capture(words):
+        return None
+    from lbtrace.commands import count_of_capture
+
+    return count_of_capture
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    values = answers.arguments(parser)
+    add_values(answers.arguments(parser))
+
+
+def add_values(values: _ArgumentGroup) -> None:
+    """Add the options that say what is shown of values."""
     values.add_argument(
         "--hist",
         metavar="EXPR",
@@ -55,11 +71,7 @@ def _column(values: _ArgumentGroup, how: str, meant: str) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or ``LOST`` under ``--strict``."""
-    if args.hist and args.columns:
-        how = args.columns[0].partition("(")[0]
-        raise UsageError(
-            f"--hist and --{how} exclude each other", "leave one out: --hist shows the total, too"
-        )
+    check(args)
     by_stack = args.by == ["stack"]
     if by_stack and args.format in STACKS.keys() - TABLES.keys():
         return _by_stack(args)
@@ -69,6 +81,15 @@ def run(args: argparse.Namespace) -> int:
         if not by_stack or "lbtrace stacks" not in error.hint:
             raise
         return _by_stack(args)
+
+
+def check(args: argparse.Namespace) -> None:
+    """Raise `UsageError` where both a distribution and columns are asked for."""
+    if args.hist and args.columns:
+        how = args.columns[0].partition("(")[0]
+        raise UsageError(
+            f"--hist and --{how} exclude each other", "leave one out: --hist shows the total, too"
+        )
 
 
 def _by_stack(args: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heapify, heappop
+from operator import attrgetter
 from struct import Struct as Layout
 from typing import Any, TypeVar
 
@@ -23,6 +24,12 @@ FEW = 1000
 
 WORDS = Layout(f"<iI{KEY_WORDS}Q")
 """A ``struct lbt_aggregate_key`` after the process: bucket, faults and words; texts follow."""
+
+
+class Tallied(Aggregate, frozen=True, gc=False):
+    """What was made of calls in place of the kernel: the values of the key are here."""
+
+    values: tuple[Datum, ...] = ()
 
 
 class OfKey(Struct, gc=False):
@@ -58,14 +65,15 @@ class OfKey(Struct, gc=False):
 def by_key(plan: Plan, aggregated: Iterable[Aggregate]) -> list[OfKey]:
     """Return what was aggregated, by key."""
     found: dict[tuple[object, ...], OfKey] = {}
-    decoders: dict[int, tuple[int, Callable[[Aggregate], tuple[Datum, ...]]]] = {}
+    decoders: dict[int, tuple[int, Callable[[Any], tuple[Datum, ...]]]] = {}
     of_function = not plan.by or "func" in plan.by
     of_process = not plan.by or "pid" in plan.by
     for row in aggregated:
         known = decoders.get(row.probe)
         if known is None:
             probe = plan.probes[row.probe]
-            known = decoders[row.probe] = probe.function, decoder(probe.grouping or Grouping())
+            decode = _values if isinstance(row, Tallied) else decoder(probe.grouping or Grouping())
+            known = decoders[row.probe] = probe.function, decode
         function, decode = known
         if function < 0:
             continue
@@ -133,6 +141,8 @@ def _by_name(keys: Sequence[OfKey]) -> Iterator[OfKey]:
         for *_, n in sorted(texts):
             yield keys[n]
 
+
+_values: Callable[[Tallied], tuple[Datum, ...]] = attrgetter("values")
 
 _PLAIN = frozenset((int,))
 """Types of values that are as JSON has them."""
