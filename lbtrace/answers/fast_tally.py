@@ -50,11 +50,11 @@ class _Depends(Struct):
     slots: set[int]
     blob: bool = False
 
-    def add(self, values: Sequence[Value], fetches: tuple[Fetch, ...]) -> None:
+    def add(self, values: tuple[Value, ...], fetches: tuple[Fetch, ...]) -> None:
         """Depend on values, too, which ``fetches`` get."""
         named = (part.slot for part in parts_of(values) if isinstance(part, Value))
         self.slots.update(slot for slot in named if 0 <= slot < VALUES)
-        self.blob |= not is_plain((*values,), fetches)
+        self.blob |= not is_plain(values, fetches)
 
 
 def gather(column: Any, rows: Sequence[int]) -> Sequence[int]:
@@ -209,9 +209,9 @@ class FastTally(Tally):
         function = self._plan.functions[probe.function]
         if number in self._opening:
             named = [v for n, v in enumerate(function.parameters) if self._names_value(v, n)]
-            self._entry.add(named, probe.fetches)
+            self._entry.add((*named,), probe.fetches)
         elif (result := function.result) and ("retval" in self._names or result.members):
-            self._return.add([result], probe.fetches)
+            self._return.add((result,), probe.fetches)
 
     def _names_value(self, value: Value, number: int) -> bool:
         names = {*re.findall(r"\w+", value.name), f"arg{number}"}

@@ -16,7 +16,7 @@ from lbtrace.expressions.recorded import RecordedTest, RecordedValue
 from lbtrace.expressions.recorded_values import LacksName, Looked
 from lbtrace.expressions.syntax import argument
 from lbtrace.expressions.tree import AT_RETURN, ArgExpression, Name, names_in
-from lbtrace.model import Aggregates, Call, Column, Plan, Thread
+from lbtrace.model import Aggregates, Call, Column, Losses, Plan, Thread
 from lbtrace.model.wire_limits import SLOT_DURATION
 
 
@@ -33,6 +33,10 @@ class Asked(Struct, frozen=True):
     where: str = ""
     functions: frozenset[str] | None = None
     bound: int = -1
+
+    def of(self, functions: frozenset[str] | None) -> Asked:
+        """Return the same about calls of functions."""
+        return replace(self, functions=functions)
 
     @property
     def times_inner(self) -> bool:
@@ -125,6 +129,11 @@ class Tally(Visitor):
     def aggregates(self) -> Aggregates:
         """Return what was counted until now."""
         return Aggregates(0, tuple([row for c in self._cells.values() for row in c.rows()]))
+
+    def of_losses(self, losses: Losses) -> Losses:
+        """Return what was lost by a trace, with what was left out here."""
+        unended = self.unended - self.tails
+        return replace(losses, uncompared_tail=self.tails, uncompared_open=unended)
 
     # --------------------------------------------------------- one after the other
 

@@ -12,8 +12,9 @@ from lbtrace.commands.ending import LOST
 from lbtrace.commands.output import count_shown, describe, make_sink, open_output, render
 from lbtrace.commands.progress import Progress
 from lbtrace.commands.streams import report, say
-from lbtrace.errors import NoMatchError, UsageError
+from lbtrace.errors import UsageError
 from lbtrace.model import SENDING, Addition, Aggregates, Batch, Plan, Summary
+from lbtrace.plan.traced_names import CALLED, named
 from lbtrace.sinks import FORMATS, Format, format_for, formats_of
 from lbtrace.sinks.base import Sink
 from lbtrace.text import counted
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from lbtrace.sinks.tallied import Tallied
 
 Batches: TypeAlias = "Iterable[Batch | Aggregates | Addition]"
-
-CALLED = "lbtrace report lists those that were called"
-"""What to do where a capture has no function of a name."""
 
 MOST_NOTES = 100
 """Warnings of a trace that are shown, at most; each of them is cut when the capture is read."""
@@ -163,20 +161,6 @@ def _describe_test(test: RecordedTest | None) -> list[str]:
         return []
     calls = counted(test.uncompared, "call")
     return [f"  left out: {calls} of which a value that --where names was not recorded whole"]
-
-
-def named(plan: Plan, patterns: Sequence[str], hint: str = CALLED) -> frozenset[str]:
-    """The traced functions that patterns select; brackets in a whole name are no glob."""
-    from lbtrace.elf.demangle import plain_names
-    from lbtrace.plan.patterns import matching
-
-    asked = {*patterns}
-    names = {function.name for function in plan.functions}
-    found = {name for name in names if not asked.isdisjoint(plain_names(name))}
-    found |= {*matching(sorted(names), patterns)}
-    if not found:
-        raise NoMatchError(f"no traced function is called {' or '.join(patterns)}", hint)
-    return frozenset(found)
 
 
 def _filtered(sink: Sink, plan: Plan, filter: Filter, *, alone: bool) -> Filtered:

@@ -27,6 +27,7 @@ def run(args: argparse.Namespace, hist: str) -> int:
     from lbtrace.answers.tally import ask  # imported here: --help needs no more
     from lbtrace.capture import read_capture
     from lbtrace.commands import exporting
+    from lbtrace.plan.traced_names import named
 
     with read_capture(args.capture, salvage=args.salvage) as capture:
         if "send" not in capture.plan.actions:
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace, hist: str) -> int:
                 f"{args.capture} holds what was aggregated in the kernel, no calls",
                 f"write: lbtrace export {args.capture}",
             )
-        functions = exporting.named(capture.plan, args.func) if args.func else None
+        functions = named(capture.plan, args.func) if args.func else None
         bound = -1
         if args.slow and not args.slow.pattern:
             bound, args.slow = args.slow.time, None

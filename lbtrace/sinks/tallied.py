@@ -59,13 +59,8 @@ class Tallied(Sink):
 
     def summary(self, summary: Summary) -> Summary:
         """Return what is said of the calls that were counted, in place of all."""
-        tally = self._tally
-        lost = replace(
-            summary.losses,
-            uncompared_tail=tally.tails,
-            uncompared_open=tally.unended - tally.tails,
-        )
-        return replace(summary, losses=lost, counted=tally.counted)
+        losses = self._tally.of_losses(summary.losses)
+        return replace(summary, losses=losses, counted=self._tally.counted)
 
     def describe(self) -> list[str]:
         """Return lines."""
