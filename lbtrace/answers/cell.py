@@ -6,6 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from struct import pack
 
+from msgspec import Struct
+
 from lbtrace.model.wire_limits import NO_BUCKET
 from lbtrace.tables.histogram import bounds, bucket_of
 from lbtrace.tables.keys import Tallied
@@ -19,15 +21,16 @@ Amount = int | None
 class Cell:
     """Calls of ``probe`` in the process ``pid`` whose key has the ``values``. ``timed`` says which
     of the measured values are durations. ``inner`` is how long the calls took inside of them, in
-    ns."""
+    ns. ``alike`` are the calls that were last met here."""
 
-    __slots__ = ("count", "inner", "pid", "probe", "timed", "values")
+    __slots__ = ("alike", "count", "inner", "pid", "probe", "timed", "values")
 
     def __init__(
         self, probe: int, pid: int, values: tuple[Datum, ...], timed: Sequence[bool]
     ) -> None:
         self.probe, self.pid, self.values, self.timed = probe, pid, values, timed
         self.count = self.inner = 0
+        self.alike: Alike | None = None
 
     def add(self, count: int, amounts: Sequence[Amount], times: Sequence[int]) -> None:
         """Add so many calls that have the same amounts, and took these times."""
@@ -49,6 +52,13 @@ class Cell:
     def rows(self) -> Iterator[Tallied]:
         """Yield what the kernel would have aggregated."""
         raise NotImplementedError
+
+
+class Alike(Struct, eq=False):
+    """Calls that count for the same: in a cell, with these amounts."""
+
+    cell: Cell
+    amounts: tuple[Amount, ...]
 
 
 class CountCell(Cell):

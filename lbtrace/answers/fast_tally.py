@@ -16,18 +16,22 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lbtrace.answers.tally import Alike, Tally
+from lbtrace.answers.cell import Alike
+from lbtrace.answers.tally import Asked, Tally
 from lbtrace.calls._fast_path import ffi
 from lbtrace.calls.decoders import is_plain
 from lbtrace.calls.fast_path import FastBatch
 from lbtrace.calls.probe_decoding import ProbeDecoders
 from lbtrace.expressions.tree import parts_of
-from lbtrace.model import Fetch, Plan, Value
+from lbtrace.model import Aggregates, Fetch, Plan, Value
 from lbtrace.model.wire import EVENT_SIZE, decode_at
 from lbtrace.model.wire_limits import VALUES
 
 MOST_KINDS = 1 << 16
 """Kinds of calls that are remembered, at most."""
+
+MOST_PENDING = 1 << 18
+"""Calls that are not yet counted by kind, at most."""
 
 OF_THREADS = frozenset({"tid", "comm", "goroutine"})
 """Names of what calls of one process differ in besides their values."""
@@ -115,6 +119,12 @@ class _Rows:
 class FastTally(Tally):
     """A `Tally` that takes fast batches."""
 
+    def __init__(self, plan: Plan, asked: Asked) -> None:
+        self._counts = Counter[Alike | None]()
+        self._times = defaultdict[Alike | None, list[int]](list)
+        self._pending = 0
+        super().__init__(plan, asked)
+
     def grow(self, plan: Plan) -> None:
         """See `Tally`."""
         super().grow(plan)
@@ -139,16 +149,30 @@ class FastTally(Tally):
         if self._at_return:
             self._select(rows, found)
         if None in self._values:
-            times = defaultdict[Alike | None, list[int]](list)
             for alike, took in zip(found, rows.took, strict=True):
-                times[alike].append(took)
-            for alike, each in times.items():
-                self._add(alike, len(each), each)
+                self._times[alike].append(took)
         else:
-            for alike, count in Counter(found).items():
-                self._add(alike, count, ())
+            self._counts.update(found)
+        self._pending += len(found)
+        if self._pending > MOST_PENDING:
+            self._settle()
         if self._asked.times_inner:
             self._nest_all(rows, found)
+
+    def aggregates(self) -> Aggregates:
+        """See `Tally`."""
+        self._settle()
+        return super().aggregates()
+
+    def _settle(self) -> None:
+        """Count what calls of each kind there were."""
+        for alike, count in self._counts.items():
+            self._add(alike, count, ())
+        for alike, times in self._times.items():
+            self._add(alike, len(times), times)
+        self._counts.clear()
+        self._times.clear()
+        self._pending = 0
 
     def _find_all(self, rows: _Rows) -> list[Alike | None]:
         """What each call counts for."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lbtrace.answers.cell import Amount, Cell, CountCell, HistogramCell
+from lbtrace.answers.cell import Alike, Cell, CountCell, HistogramCell
 from lbtrace.calls.visitor import Visitor
 from lbtrace.expressions.grouping import parse_columns, parse_keys
 from lbtrace.expressions.recorded import RecordedTest, RecordedValue
@@ -63,13 +63,6 @@ def ask(
 
 def _is_duration(asked: ArgExpression) -> bool:
     return isinstance(asked.node, Name) and asked.node.name == "duration"
-
-
-class Alike(Struct, eq=False):
-    """What calls count for: the cell, and their amounts."""
-
-    cell: Cell
-    amounts: tuple[Amount, ...]
 
 
 UNCOMPARED = Alike(CountCell(0, 0, (), ()), ())
@@ -186,7 +179,7 @@ class Tally(Visitor):
                 return UNCOMPARED if test.uncompared > uncompared else None
         try:
             shown = tuple([key.read(call, plan) for key in self._keys])
-            amounts = [None if v is None else v.amount(call, plan) for v in self._values]
+            amounts = (*[None if v is None else v.amount(call, plan) for v in self._values],)
         except LacksName:
             self.lacking.add(call.name)
             return None
@@ -196,7 +189,10 @@ class Tally(Visitor):
             kind = HistogramCell if self._asked.action == "histogram" else CountCell
             timed = [value is None for value in self._values]
             cell = self._cells[key] = kind(call.probe, call.pid, shown, timed)
-        return Alike(cell, tuple(amounts))
+        known = cell.alike
+        if known is None or known.amounts != amounts:
+            known = cell.alike = Alike(cell, amounts)
+        return known
 
     def _nest(
         self,
