@@ -69,6 +69,39 @@ def add_keys(values: _ArgumentGroup) -> None:
     )
 
 
+def add_hist(values: _ArgumentGroup, help: str) -> None:
+    """Add the option that names the value whose distribution is shown."""
+    values.add_argument("--hist", metavar="EXPR", type=nonempty, help=help)
+
+
+def add_values(values: _ArgumentGroup) -> None:
+    """Add the options that say what is shown of counted calls."""
+    add_hist(values, "show how this integer is distributed: arg0, retval, node->key")
+    for how, meant in (("sum", "the sum"), ("min", "the least"), ("max", "the most")):
+        _add_column(values, how, meant)
+    _add_column(values, "avg", "the average")
+
+
+def _add_column(values: _ArgumentGroup, how: str, meant: str) -> None:
+    values.add_argument(
+        f"--{how}",
+        metavar="EXPR",
+        dest="columns",
+        type=lambda text: f"{how}({nonempty(text)})",
+        action="append",
+        help=f"add {meant} of this integer (repeatable; up to four, with commas)",
+    )
+
+
+def check_values(args: argparse.Namespace) -> None:
+    """Raise `UsageError` where both a distribution and columns are asked for."""
+    if args.hist and args.columns:
+        how = args.columns[0].partition("(")[0]
+        raise UsageError(
+            f"--hist and --{how} exclude each other", "leave one out: --hist shows the total, too"
+        )
+
+
 def names_capture(words: Sequence[str]) -> bool:
     """Return whether the words of a command line name a capture to read: it has other options."""
     words = words[: words.index("--")] if "--" in words else words

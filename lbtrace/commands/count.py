@@ -6,15 +6,10 @@ import argparse
 import re
 from collections.abc import Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from lbtrace.commands import answers
-from lbtrace.commands.options import nonempty
 from lbtrace.errors import UsageError
 from lbtrace.sinks import STACKS, TABLES
-
-if TYPE_CHECKING:
-    from argparse import _ArgumentGroup
 
 MEANT = "{options} -- {program}"
 COMMAND = True
@@ -41,37 +36,12 @@ def instead(words: Sequence[str]) -> ModuleType | None:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    add_values(answers.arguments(parser))
-
-
-def add_values(values: _ArgumentGroup) -> None:
-    """Add the options that say what is shown of values."""
-    values.add_argument(
-        "--hist",
-        metavar="EXPR",
-        type=nonempty,
-        help="show how this integer is distributed: arg0, retval, node->key",
-    )
-
-    for how, meant in (("sum", "the sum"), ("min", "the least"), ("max", "the most")):
-        _column(values, how, meant)
-    _column(values, "avg", "the average")
-
-
-def _column(values: _ArgumentGroup, how: str, meant: str) -> None:
-    values.add_argument(
-        f"--{how}",
-        metavar="EXPR",
-        dest="columns",
-        type=lambda text: f"{how}({nonempty(text)})",
-        action="append",
-        help=f"add {meant} of this integer (repeatable; up to four, with commas)",
-    )
+    answers.add_values(answers.arguments(parser))
 
 
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or ``LOST`` under ``--strict``."""
-    check(args)
+    answers.check_values(args)
     by_stack = args.by == ["stack"]
     if by_stack and args.format in STACKS.keys() - TABLES.keys():
         return _by_stack(args)
@@ -81,15 +51,6 @@ def run(args: argparse.Namespace) -> int:
         if not by_stack or "lbtrace stacks" not in error.hint:
             raise
         return _by_stack(args)
-
-
-def check(args: argparse.Namespace) -> None:
-    """Raise `UsageError` where both a distribution and columns are asked for."""
-    if args.hist and args.columns:
-        how = args.columns[0].partition("(")[0]
-        raise UsageError(
-            f"--hist and --{how} exclude each other", "leave one out: --hist shows the total, too"
-        )
 
 
 def _by_stack(args: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from lbtrace.commands import count, tables_of_capture
+from lbtrace.commands import answers, tables_of_capture
 
 EPILOG = """\
 examples:
@@ -15,10 +15,10 @@ examples:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    count.add_values(tables_of_capture.arguments(parser))
+    answers.add_values(tables_of_capture.arguments(parser))
 
 
 def run(args: argparse.Namespace) -> int:
     """Show the table; `LOST` under ``--strict`` when the account shows losses."""
-    count.check(args)
+    answers.check_values(args)
     return tables_of_capture.run(args, args.hist or "")

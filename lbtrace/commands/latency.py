@@ -5,14 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from lbtrace.commands import answers
-from lbtrace.commands.options import nonempty, slow
+from lbtrace.commands.options import slow
 from lbtrace.errors import UsageError
-
-if TYPE_CHECKING:
-    from argparse import _ArgumentGroup
 
 MEANT = "{options} -- {program}"
 COMMAND = True
@@ -53,19 +49,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         dest="bound",
         help="only calls that took longer: 5ms",
     )
-    add_hist(values)
+    answers.add_hist(
+        values, "instead of durations, as lbtrace count --hist: arg0, retval, node->key"
+    )
     parser.usage = USAGE
     answers.hide(parser, (*POINTS, "provider"))
-
-
-def add_hist(values: _ArgumentGroup) -> None:
-    """Add the option that names another value."""
-    values.add_argument(
-        "--hist",
-        metavar="EXPR",
-        type=nonempty,
-        help="instead of durations, as lbtrace count --hist: arg0, retval, node->key",
-    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from lbtrace.commands import latency, tables_of_capture
+from lbtrace.commands import answers, tables_of_capture
 
 EPILOG = """\
 examples:
@@ -15,7 +15,8 @@ examples:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    latency.add_hist(tables_of_capture.arguments(parser))
+    values = tables_of_capture.arguments(parser)
+    answers.add_hist(values, "instead of durations, as lbtrace count --hist")
 
 
 def run(args: argparse.Namespace) -> int:
