@@ -13,7 +13,7 @@
 ``calls()``. `to_pandas` and `to_arrow` make tables of calls, `report` one of functions, a `Row`
 each: of a capture, or a `LiveReport` of a trace. Of a trace that counts, `Trace.counts` gives a
 `Count` for each function. `count`, `latency` and `stacks` return a `LiveTable` that the kernel
-makes, read while it runs.
+makes, read while it runs; of a capture the first two return a `CapturedTable`.
 
 The values of arguments and results are ``int``, ``float``, ``bool``, None, or one of `Address`,
 `Char`, `Constant`, `Symbol`, `Text`, `Fields`, `Elements`, `Variant`, `Referent`, `Unreadable`.
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from lbtrace.calls.iterator import Calls
     from lbtrace.calls.table import to_arrow, to_pandas
     from lbtrace.capture import Capture, read_capture
+    from lbtrace.captured_table import CapturedTable
     from lbtrace.errors import (
         BinaryError,
         CaptureError,
@@ -87,6 +88,7 @@ __all__ = [
     "Calls",
     "Capture",
     "CaptureError",
+    "CapturedTable",
     "Char",
     "CommandError",
     "Constant",
@@ -135,6 +137,7 @@ _MODULES = {
     **dict.fromkeys(("OwnTrace", "trace_this_process"), "own_process"),
     **dict.fromkeys(("LiveTable", "count", "latency", "stacks"), "live_table"),
     "Calls": "calls.iterator",
+    "CapturedTable": "captured_table",
     "Count": "tables",
     "Options": "session.options",
     "LiveReport": "live_report",

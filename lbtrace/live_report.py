@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from threading import Lock
 from typing import Any
 
@@ -46,7 +47,7 @@ class LiveReport(LiveTable):
         """See `Rows.to_pandas`."""
         return self.rows.to_pandas()
 
-    def _lines(self, rows: list[Row]) -> list[str]:
+    def _lines(self, rows: Sequence[Row]) -> list[str]:
         return write_table(rows, self._by).splitlines()
 
     def _take(self) -> None:

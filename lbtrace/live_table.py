@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from os import PathLike
 from threading import Lock, Thread
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from lbtrace.api import trace
-from lbtrace.errors import DependencyError, UsageError
+from lbtrace.errors import UsageError
 from lbtrace.live_trace import Trace
 from lbtrace.model import Aggregates, Losses
 from lbtrace.session.request import slower
-from lbtrace.tables import aggregated
-from lbtrace.tables.table import flat, lines
+from lbtrace.tables import Table, aggregated
+from lbtrace.tables.shown import ShownTable
 from lbtrace.validation import check_number, check_text
 
 if TYPE_CHECKING:
-    import pandas
+    from lbtrace.captured_table import CapturedTable
+
+StrPath: TypeAlias = str | PathLike[str]
 
 _Table = TypeVar("_Table", bound="LiveTable")
-
-SHOWN = 20
-"""Rows that are shown of a table that is printed."""
 
 COLUMNS = ("hist", "sum", "min", "max", "avg")
 """What `count` takes besides."""
@@ -33,7 +33,16 @@ TEXT = 127
 """Bytes of a text by which is counted."""
 
 
+@overload
+def count(path: StrPath, **asked: Any) -> CapturedTable: ...
+
+
+@overload
+def count(**asked: Any) -> LiveTable: ...
+
+
 def count(
+    path: StrPath | None = None,
     *,
     by: str | Sequence[str] = (),
     sum: str | Sequence[str] = (),
@@ -42,16 +51,18 @@ def count(
     avg: str | Sequence[str] = (),
     hist: str = "",
     **selected: Any,
-) -> LiveTable:
+) -> LiveTable | CapturedTable:
     """Count calls in the kernel: return a table of `Count`, by function and process or ``by``
     expressions, with columns of integers (docs/answers.md). With ``hist`` its rows say how that
     integer is distributed (`lbtrace.tables.histogram.Histogram`). ``selected`` is what else
     `lbtrace.trace` takes: ``functions``, ``command``, ``where``.
 
-    Raises what `lbtrace.trace` raises.
+    Of the capture at ``path`` it makes the same table. ``selected`` is ``functions``, ``where``,
+    and what `lbtrace.captured_table.tabulate` takes then.
+
+    Raises what `lbtrace.trace` raises, or `CaptureError`.
     """
     given = {"sum": sum, "min": min, "max": max, "avg": avg}
-    _check(selected, "count", "what it shows is said by by=, sum=, hist=; else use lbtrace.trace()")
     if hist and (named := [how for how, each in given.items() if each]):
         raise UsageError(
             f"hist= and {named[0]}= exclude each other", "leave one out: hist= has the total, too"
@@ -61,6 +72,9 @@ def count(
         for how, named in given.items()
         for each in ([named] if isinstance(named, str) else named)
     ]
+    if path is not None:
+        return _of_capture(path, by, columns, hist, **selected)
+    _check(selected, "count", "what it shows is said by by=, sum=, hist=; else use lbtrace.trace()")
     if hist:
         selected["arg"] = hist
     action = "histogram" if hist else "count"
@@ -72,15 +86,53 @@ def count(
         raise
 
 
-def latency(*, by: str | Sequence[str] = (), slow: int = 0, **selected: Any) -> LiveTable:
+def _of_capture(
+    path: StrPath,
+    by: str | Sequence[str],
+    columns: Sequence[str],
+    hist: str,
+    *,
+    where: str = "",
+    slow: int = -1,
+    **selected: Any,
+) -> CapturedTable:
+    from lbtrace.answers.tally import ask  # imported here: traces need neither
+    from lbtrace.captured_table import tabulate
+
+    known = ("functions", "thread", "begin", "end")
+    for name in selected:
+        if name not in known:
+            raise UsageError(
+                f"a capture is named, and {name}= is about a trace",
+                f"leave one out; calls are chosen by where=, {'=, '.join(known)}=",
+            )
+    keys = [by] if isinstance(by, str) else by
+    return tabulate(path, ask(keys if by else (), columns, hist, where, bound=slow), **selected)
+
+
+@overload
+def latency(path: StrPath, **asked: Any) -> CapturedTable: ...
+
+
+@overload
+def latency(**asked: Any) -> LiveTable: ...
+
+
+def latency(
+    path: StrPath | None = None, *, by: str | Sequence[str] = (), slow: int = 0, **selected: Any
+) -> LiveTable | CapturedTable:
     """Return a table of how long calls take, by function and process or ``by`` expressions: see
     `count`, of which this is ``hist="duration"``. ``slow``: only those that took more than so many
     ns."""
+    bound = check_number("slow", slow, 0)
+    if path is not None:
+        return _of_capture(path, by, (), "duration", slow=bound or -1, **selected)
     _check(selected, "latency", "lbtrace.count(hist=...) is about other values", *COLUMNS)
-    if check_number("slow", slow, 0):
+    if bound:
         where = check_text("where", selected.get("where", ""), WHERE, empty=True)
         selected["where"] = slower(where, slow)
-    return count(by=by, hist="duration", **selected)
+    made: LiveTable = count(by=by, hist="duration", **selected)
+    return made
 
 
 def stacks(*, sum: str = "", off_cpu: int = 0, **selected: Any) -> LiveTable:
@@ -111,7 +163,7 @@ def _check(selected: Iterable[str], caller: str, hint: str, *columns: str) -> No
             raise UsageError(f"lbtrace.{caller}() takes no {name}=", hint)
 
 
-class LiveTable:
+class LiveTable(ShownTable):
     """A table that `count`, `latency` or `stacks` makes, read while it runs.
 
     Within ``with`` it runs, in a thread of its own: `rows` are those of the moment. Afterwards they
@@ -166,48 +218,25 @@ class LiveTable:
         (_, _, rows), *_ = aggregated(self.trace.plan, last)
         return [*rows]
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.rows)
-
     def losses(self) -> Losses:
         """Return what was lost until now, by cause."""
         with self._reading:
             return self.trace.losses()
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """Return the rows as a data frame of pandas: columns of the key, the count, the others.
-        Raises `DependencyError` where pandas is not installed (``pip install 'lbtrace[pandas]'``).
-        """
-        try:
-            import pandas
-        except ImportError:
-            raise DependencyError(
-                "pandas is not installed, or cannot be imported", "pip install 'lbtrace[pandas]'"
-            ) from None
-        (_, table, _), *_ = aggregated(self.trace.plan, Aggregates(0))
-        names, values = flat(table, self.rows)
-        return pandas.DataFrame(values, columns=names)
-
     def __repr__(self) -> str:
         if not self._thread.ident:
             return f"<lbtrace.{type(self).__name__}: {self.trace!r}>"
-        rows = self.rows
-        more = [f"and {len(rows) - SHOWN:,} more"] if len(rows) > SHOWN else []
-        return "\n".join([*self._lines(rows[:SHOWN]), *more])
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<pre>{escape(repr(self))}</pre>"
+        return super().__repr__()
 
     def _check_running(self, made_by: str) -> None:
         if not self._thread.ident:
             how = f"write: with lbtrace.{made_by}(...), or wait()"
             raise UsageError("the table is empty", how)
 
-    def _lines(self, rows: list[Any]) -> list[str]:
+    @property
+    def _table(self) -> Table:
         (_, table, _), *_ = aggregated(self.trace.plan, Aggregates(0))
-        return [*lines(table, rows)]
+        return table
 
     def _take(self) -> None:
         """Take what the trace brings, to its end."""

@@ -11,7 +11,8 @@ from lbtrace.answers.profile import NUMBERS, By, Profile
 from lbtrace.answers.row import Row, in_order
 from lbtrace.calls.fast_path import FastMatcher
 from lbtrace.calls.iterator import check_sends
-from lbtrace.capture import read_capture
+from lbtrace.calls.matcher import CallMatcher
+from lbtrace.capture import Capture, read_capture
 from lbtrace.errors import DependencyError, UsageError
 from lbtrace.model import Aggregates, Losses, Plan
 from lbtrace.validation import check_choice
@@ -72,6 +73,17 @@ def rows_of(profile: Profile, losses: Losses, return_depth: int, *, complete: bo
     return rows
 
 
+def match_all(capture: Capture, matcher: CallMatcher) -> None:
+    """Give a matcher all calls of a capture."""
+    for batch in capture.batches():
+        if isinstance(batch, Aggregates):
+            continue
+        if batch.gap:
+            matcher.finish()  # what was missed may hold the ends of all calls
+        matcher.feed(batch)
+    matcher.finish()
+
+
 def sum_up(path: str | PathLike[str], by: str = "function") -> Rows:
     """Sum up the calls of a capture. Raises `CaptureError`, `UsageError`."""
     with read_capture(fspath(path)) as capture:
@@ -80,11 +92,5 @@ def sum_up(path: str | PathLike[str], by: str = "function") -> Rows:
         profile = Profile(capture.plan, key, argument)
         depth = max(capture.plan.shown_depth, 0) or None
         matcher = FastMatcher(capture.plan, profile, max_depth=depth)
-        for batch in capture.batches():
-            if isinstance(batch, Aggregates):
-                continue
-            if batch.gap:
-                matcher.finish()  # what was missed may hold the ends of all calls
-            matcher.feed(batch)
-        matcher.finish()
+        match_all(capture, matcher)
         return rows_of(profile, capture.losses, matcher.return_depth, complete=capture.complete)

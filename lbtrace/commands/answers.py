@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from lbtrace.commands import attach
@@ -13,6 +13,8 @@ from lbtrace.sinks import TABLES
 
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup
+
+CAPTURE = ".lbt"
 
 
 def arguments(
@@ -24,15 +26,7 @@ def arguments(
     attach.add_selection(parser)
     values = parser.add_argument_group("values")
     if keyed:
-        values.add_argument(
-            "--by",
-            metavar="EXPR",
-            type=nonempty,
-            action="append",
-            default=[],
-            help="count by this, not by function and process: path, str(arg0), retval, comm, func"
-            " (up to four, with commas)",
-        )
+        add_keys(values)
     attach.add_conditions(values)
     attach.add_ends(parser.add_argument_group("end"))
     output = parser.add_argument_group("output")
@@ -60,6 +54,61 @@ def arguments(
         wrap=True,
     )
     return values
+
+
+def add_keys(values: _ArgumentGroup) -> None:
+    """Add the option that says what rows are by."""
+    values.add_argument(
+        "--by",
+        metavar="EXPR",
+        type=nonempty,
+        action="append",
+        default=[],
+        help="count by this, not by function and process: path, str(arg0), retval, comm, func"
+        " (up to four, with commas)",
+    )
+
+
+def add_hist(values: _ArgumentGroup, help: str) -> None:
+    """Add the option that names the value whose distribution is shown."""
+    values.add_argument("--hist", metavar="EXPR", type=nonempty, help=help)
+
+
+def add_values(values: _ArgumentGroup) -> None:
+    """Add the options that say what is shown of counted calls."""
+    add_hist(values, "show how this integer is distributed: arg0, retval, node->key")
+    for how, meant in (("sum", "the sum"), ("min", "the least"), ("max", "the most")):
+        _add_column(values, how, meant)
+    _add_column(values, "avg", "the average")
+
+
+def _add_column(values: _ArgumentGroup, how: str, meant: str) -> None:
+    values.add_argument(
+        f"--{how}",
+        metavar="EXPR",
+        dest="columns",
+        type=lambda text: f"{how}({nonempty(text)})",
+        action="append",
+        help=f"add {meant} of this integer (repeatable; up to four, with commas)",
+    )
+
+
+def check_values(args: argparse.Namespace) -> None:
+    """Raise `UsageError` where both a distribution and columns are asked for."""
+    if args.hist and args.columns:
+        how = args.columns[0].partition("(")[0]
+        raise UsageError(
+            f"--hist and --{how} exclude each other", "leave one out: --hist shows the total, too"
+        )
+
+
+def names_capture(words: Sequence[str]) -> bool:
+    """Return whether the words of a command line name a capture to read: it has other options."""
+    words = words[: words.index("--")] if "--" in words else words
+    return any(
+        word.endswith(CAPTURE) and before not in ("-o", "--output") and word[0] != "-"
+        for before, word in zip(("", *words), words, strict=False)
+    )
 
 
 def hide(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:

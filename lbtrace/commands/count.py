@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from types import ModuleType
 
 from lbtrace.commands import answers
-from lbtrace.commands.options import nonempty
 from lbtrace.errors import UsageError
 from lbtrace.sinks import STACKS, TABLES
-
-if TYPE_CHECKING:
-    from argparse import _ArgumentGroup
 
 MEANT = "{options} -- {program}"
 COMMAND = True
@@ -24,42 +21,27 @@ examples:
   lbtrace count --func open --by 'str(arg0)' --binary libc.so.6 -- ./prog   by file
   lbtrace count --func malloc --by stack --binary libc.so.6 -- ./prog   as lbtrace stacks
   lbtrace count --func malloc --hist arg0 --binary libc.so.6 -- ./prog   sizes
+  lbtrace count run.lbt --by path --sum size       of a capture: of attach -o run.lbt
 """
+
+
+def instead(words: Sequence[str]) -> ModuleType | None:
+    """Return the command that is meant where a capture is named."""
+    if not answers.names_capture(words):
+        return None
+    from lbtrace.commands import count_of_capture
+
+    return count_of_capture
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    values = answers.arguments(parser)
-    values.add_argument(
-        "--hist",
-        metavar="EXPR",
-        type=nonempty,
-        help="show how this integer is distributed: arg0, retval, node->key",
-    )
-
-    for how, meant in (("sum", "the sum"), ("min", "the least"), ("max", "the most")):
-        _column(values, how, meant)
-    _column(values, "avg", "the average")
-
-
-def _column(values: _ArgumentGroup, how: str, meant: str) -> None:
-    values.add_argument(
-        f"--{how}",
-        metavar="EXPR",
-        dest="columns",
-        type=lambda text: f"{how}({nonempty(text)})",
-        action="append",
-        help=f"add {meant} of this integer (repeatable; up to four, with commas)",
-    )
+    answers.add_values(answers.arguments(parser))
 
 
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or ``LOST`` under ``--strict``."""
-    if args.hist and args.columns:
-        how = args.columns[0].partition("(")[0]
-        raise UsageError(
-            f"--hist and --{how} exclude each other", "leave one out: --hist shows the total, too"
-        )
+    answers.check_values(args)
     by_stack = args.by == ["stack"]
     if by_stack and args.format in STACKS.keys() - TABLES.keys():
         return _by_stack(args)

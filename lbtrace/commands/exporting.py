@@ -12,22 +12,22 @@ from lbtrace.commands.ending import LOST
 from lbtrace.commands.output import count_shown, describe, make_sink, open_output, render
 from lbtrace.commands.progress import Progress
 from lbtrace.commands.streams import report, say
-from lbtrace.errors import NoMatchError, UsageError
+from lbtrace.errors import UsageError
 from lbtrace.model import SENDING, Addition, Aggregates, Batch, Plan, Summary
+from lbtrace.plan.traced_names import CALLED, named
 from lbtrace.sinks import FORMATS, Format, format_for, formats_of
 from lbtrace.sinks.base import Sink
 from lbtrace.text import counted
 
 if TYPE_CHECKING:
+    from lbtrace.answers.tally import Asked
     from lbtrace.calls.slow import SlowCalls
     from lbtrace.expressions.recorded import RecordedTest
     from lbtrace.sinks.chosen import Identity
     from lbtrace.sinks.filtered import Filter, Filtered
+    from lbtrace.sinks.tallied import Tallied
 
 Batches: TypeAlias = "Iterable[Batch | Aggregates | Addition]"
-
-CALLED = "lbtrace report lists those that were called"
-"""What to do where a capture has no function of a name."""
 
 MOST_NOTES = 100
 """Warnings of a trace that are shown, at most; each of them is cut when the capture is read."""
@@ -64,10 +64,14 @@ def check_whole(capture: Capture, args: argparse.Namespace) -> None:
 
 
 def write(
-    capture: Capture, formats: Mapping[str, Format], args: argparse.Namespace, **options: Any
+    capture: Capture,
+    formats: Mapping[str, Format],
+    args: argparse.Namespace,
+    asked: Asked | None = None,
+    **options: Any,
 ) -> int:
-    """Give the calls that ``args`` choose to the sink that they choose of ``formats``; return the
-    exit status."""
+    """Give the calls that ``args`` choose to the sink that they choose of ``formats``, or what is
+    ``asked`` of them; return the exit status."""
     chosen = format_for(args.format, args.output, captures=False, formats=formats)
     if chosen.is_capture:
         raise UsageError("a capture is a capture already", "copy it, or choose another --format")
@@ -75,11 +79,15 @@ def write(
     if args.time not in (None, "delta") and not capture.plan.clock:
         raise UsageError("the capture does not say when it began", "choose --time delta")
     made: list[Filtered] = []
+    tallied: list[Tallied] = []
     test = _test(args)
     filter = _filter(capture, args, test)
 
     def make(stream: IO[Any], plan: Plan) -> Sink:
         whole = make_sink(sink, stream, plan, args, **options)
+        if asked is not None:
+            tallied.append(_tallied(whole, plan, asked))
+            whole = tallied[0]
         if filter is None:
             return whole
         made.append(_filtered(whole, plan, filter, alone=bool(vars(args).get("alone"))))
@@ -91,7 +99,16 @@ def write(
     summary = export_to(capture, make, args, binary=sink.binary, batches=batches)
     left_out = slow.describe() if slow else []
     shown = [*_describe_filtered(made), *_describe_test(test)]
+    for each in tallied:
+        summary, shown = each.summary(summary), each.describe()
     return tell_summary(capture, summary, args, [*shown, *left_out])
+
+
+def _tallied(sink: Sink, plan: Plan, asked: Asked) -> Tallied:
+    from lbtrace.answers.fast_tally import FastTally  # imported here: most show all calls
+    from lbtrace.sinks.tallied import Tallied
+
+    return Tallied(sink, plan, FastTally(plan, asked))
 
 
 def slow_calls(
@@ -144,20 +161,6 @@ def _describe_test(test: RecordedTest | None) -> list[str]:
         return []
     calls = counted(test.uncompared, "call")
     return [f"  left out: {calls} of which a value that --where names was not recorded whole"]
-
-
-def named(plan: Plan, patterns: Sequence[str], hint: str = CALLED) -> frozenset[str]:
-    """The traced functions that patterns select; brackets in a whole name are no glob."""
-    from lbtrace.elf.demangle import plain_names
-    from lbtrace.plan.patterns import matching
-
-    asked = {*patterns}
-    names = {function.name for function in plan.functions}
-    found = {name for name in names if not asked.isdisjoint(plain_names(name))}
-    found |= {*matching(sorted(names), patterns)}
-    if not found:
-        raise NoMatchError(f"no traced function is called {' or '.join(patterns)}", hint)
-    return frozenset(found)
 
 
 def _filtered(sink: Sink, plan: Plan, filter: Filter, *, alone: bool) -> Filtered:

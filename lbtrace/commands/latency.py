@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from types import ModuleType
 
 from lbtrace.commands import answers
-from lbtrace.commands.options import nonempty, slow
+from lbtrace.commands.options import slow
 from lbtrace.errors import UsageError
 
 MEANT = "{options} -- {program}"
@@ -24,7 +26,17 @@ examples:
   lbtrace latency --func 'parse_*' -- ./prog
   lbtrace latency --pid 4711 --syscall 'read,write' --duration 10s
   lbtrace latency --pid 4711 --func 'handle_*' --slow 5ms   only the slow ones
+  lbtrace latency run.lbt --func 'handle_*'   of a capture: of attach -o run.lbt
 """
+
+
+def instead(words: Sequence[str]) -> ModuleType | None:
+    """Return the command that is meant where a capture is named."""
+    if not answers.names_capture(words):
+        return None
+    from lbtrace.commands import latency_of_capture
+
+    return latency_of_capture
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,11 +49,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         dest="bound",
         help="only calls that took longer: 5ms",
     )
-    values.add_argument(
-        "--hist",
-        metavar="EXPR",
-        type=nonempty,
-        help="instead of durations, as lbtrace count --hist: arg0, retval, node->key",
+    answers.add_hist(
+        values, "instead of durations, as lbtrace count --hist: arg0, retval, node->key"
     )
     parser.usage = USAGE
     answers.hide(parser, (*POINTS, "provider"))

@@ -16,10 +16,8 @@ from lbtrace.answers.table import write_columns, write_csv
 from lbtrace.capture import Capture, read_capture
 from lbtrace.commands.destination import Destination
 from lbtrace.commands.exporting import (
-    CALLED,
     drive,
     export_to,
-    named,
     slow_calls,
     tell_notes,
     tell_summary,
@@ -29,6 +27,7 @@ from lbtrace.commands.progress import Progress
 from lbtrace.commands.streams import say
 from lbtrace.errors import UsageError
 from lbtrace.model import Losses, Plan
+from lbtrace.plan.traced_names import CALLED, named
 from lbtrace.sinks import REPORTS, format_for
 from lbtrace.sinks.report import Report, Settings
 

@@ -24,18 +24,14 @@ examples:
   lbtrace stacks run.lbt --top 10   of a capture: of stacks -o, or attach --stack N -o
 """
 
-CAPTURE = ".lbt"
-
 
 def instead(words: Sequence[str]) -> ModuleType | None:
-    """Return the command that is meant where a capture is named; it has other options."""
-    words = words[: words.index("--")] if "--" in words else words
-    for before, word in zip(("", *words), words, strict=False):
-        if word.endswith(CAPTURE) and before not in ("-o", "--output") and word[0] != "-":
-            from lbtrace.commands import stacks_of_capture
+    """Return the command that is meant where a capture is named."""
+    if not answers.names_capture(words):
+        return None
+    from lbtrace.commands import stacks_of_capture
 
-            return stacks_of_capture
-    return None
+    return stacks_of_capture
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from lbtrace.expressions.tree import Comparison, ExpressionError, parts_of
-from lbtrace.model import Call, Function
+from lbtrace.model import Call, Function, Plan
 from lbtrace.values.base import Type
 from lbtrace.values.character import UNDECODED
 from lbtrace.values.datum import Datum, Form, Unreadable, find_value, keys_of
@@ -26,7 +26,7 @@ class LacksName(Exception):
 
 
 class NotRecorded(Exception):
-    """The capture does not have the value of this call."""
+    """The capture does not have the value of this call, or says why it could not be read."""
 
 
 def arguments_of(call: Call) -> dict[str, Datum]:
@@ -53,6 +53,30 @@ def constants_of(function: Function) -> dict[str, int]:
     return {name: n for name, n in found.items() if name not in several} | NUMBERS
 
 
+class Looked:
+    """The call that is looked at: its ``arguments`` by name, and the numbers of the ``constants``
+    of its function. ``seen`` are the names of the arguments of all calls that were looked at."""
+
+    def __init__(self) -> None:
+        self.arguments: dict[str, Datum] = {}
+        self.constants: dict[str, int] = {}
+        self.seen: set[str] = set()
+        self._call: Call | None = None
+        self._of_functions: dict[int, dict[str, int]] = {}
+
+    def look_at(self, call: Call, plan: Plan) -> None:
+        """Look at a call."""
+        if call is self._call:
+            return
+        self._call, self.arguments = call, arguments_of(call)
+        self.seen.update(self.arguments)
+        number = plan.probes[call.probe].function
+        if number not in self._of_functions:
+            own = constants_of(plan.functions[number]) if number >= 0 else {}
+            self._of_functions[number] = own
+        self.constants = self._of_functions[number]
+
+
 def number_of_symbol(symbol: str, constants: Mapping[str, int]) -> int:
     """Return the number that is written as a name, or as those of its flags."""
     number = 0
@@ -77,7 +101,9 @@ def cut_text(value: Any, length: int) -> Any:
 
 def recorded(datum: Datum) -> Any:
     """Return a value that was recorded."""
-    if datum is None or isinstance(datum, Unreadable):
+    if isinstance(datum, Unreadable):
+        raise NotRecorded(datum.reason)
+    if datum is None:
         raise NotRecorded
     return datum
 

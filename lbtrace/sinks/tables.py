@@ -24,6 +24,7 @@ class Rows(Sink):
 
     view = PLAIN
     _held: Sequence[tuple[str, Table, Sequence[Any]]] = ()
+    _looked_at: Aggregates | None = None
     _aggregated = Aggregates(0)
     _shown: Aggregates | None = None
 
@@ -43,6 +44,7 @@ class Rows(Sink):
 
     def hold(self, aggregates: Aggregates) -> None:
         """Let these be what is looked at."""
+        self._looked_at = aggregates
         self._held = [*aggregated(self._plan, aggregates)]
 
     def columns(self) -> tuple[list[str], str]:
@@ -75,7 +77,8 @@ class Rows(Sink):
     def tables(self, found: Aggregates) -> list[tuple[str, Table, Sequence[Any], int]]:
         """Return each action with its table, the rows that are shown, and how many are not."""
         made = list[tuple[str, Table, Sequence[Any], int]]()
-        for action, table, rows in aggregated(self._plan, found):
+        held = found is self._looked_at  # which takes long where there is much
+        for action, table, rows in self._held if held else aggregated(self._plan, found):
             shown = seen(table, rows, self.view)[: self.layout.top]
             made.append((action, table, shown, len(rows) - len(shown)))
         return made

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import Struct, field
 
@@ -61,8 +61,8 @@ def count_calls(plan: Plan, aggregated: Sequence[Aggregate]) -> Sequence[Count]:
         if not columns:
             return Count(name, binary, each.pid, count, each.by)
         measured = _measured(each.rows, unsigned)
-        values = {shown: measured[measure].value(how) for shown, how, measure in columns}
-        unread = max([count - measure.read for measure in measured])
+        values = {shown: _value(measured[measure], how) for shown, how, measure in columns}
+        unread = max([count - measure[0] for measure in measured])
         return Count(name, binary, each.pid, count, each.by, values, unread)
 
     return in_order(by_key(plan, aggregated), attrgetter("count"), row)
@@ -84,28 +84,25 @@ def subtract(later: Sequence[int], earlier: Sequence[int]) -> tuple[int, ...]:
     )
 
 
-class _Measured(Struct, gc=False):
-    """What several probes have measured of a value; the least and the most where it was read."""
+_Measured: TypeAlias = tuple[int, int, int, int]
+"""What several probes have measured of a value: of how many hits it was read, the sum, the least
+and the most."""
 
-    read: int = 0
-    total: int = 0
-    least: int = 0
-    most: int = 0
+_PLACES = {"sum": 1, "min": 2, "max": 3}
 
-    def joined(self, other: _Measured) -> _Measured:
-        """Return what both have measured."""
-        if not (self.read and other.read):
-            return self if self.read else other
-        least, most = min(self.least, other.least), max(self.most, other.most)
-        return _Measured(self.read + other.read, self.total + other.total, least, most)
 
-    def value(self, how: str) -> int | float | None:
-        """Return what is shown of it."""
-        if not self.read:
-            return None
-        if how == "avg":
-            return self.total / self.read
-        return {"sum": self.total, "min": self.least, "max": self.most}[how]
+def _joined(one: _Measured, other: _Measured) -> _Measured:
+    """What both have measured."""
+    if not (one[0] and other[0]):
+        return one if one[0] else other
+    return one[0] + other[0], one[1] + other[1], min(one[2], other[2]), max(one[3], other[3])
+
+
+def _value(measured: _Measured, how: str) -> int | float | None:
+    """What is shown of it; None where it was not read."""
+    if not measured[0]:
+        return None
+    return measured[1] / measured[0] if how == "avg" else measured[_PLACES[how]]
 
 
 def _unsigned(grouping: Grouping | None, measures: int) -> tuple[bool, ...]:
@@ -120,7 +117,7 @@ def _measured(rows: Sequence[Aggregate], unsigned: Sequence[Sequence[bool]]) -> 
     found = list[_Measured]()
     for row in rows:
         made = [_of_probe(row.words, n, plain) for n, plain in enumerate(unsigned[row.probe])]
-        found = [*map(_Measured.joined, found, made)] if found else made
+        found = [*map(_joined, found, made)] if found else made
     return found
 
 
@@ -128,12 +125,12 @@ def _of_probe(words: Sequence[int], number: int, unsigned: bool) -> _Measured:
     """What a probe has measured of a value; nothing in a damaged capture."""
     words = words[MEASURE * number : MEASURE * (number + 1)]
     if len(words) < MEASURE or not words[0]:
-        return _Measured()
+        return 0, 0, 0, 0
     read, low, high, complement, most = words
     least = complement ^ WORD
     if not unsigned:  # kept with the sign turned
         least, most = least - (1 << 63), most - (1 << 63)
-    return _Measured(read, (to_signed(high) << 32) + low, least, most)
+    return read, (to_signed(high) << 32) + low, least, most
 
 
 def _cells(row: Count) -> tuple[str, ...]:

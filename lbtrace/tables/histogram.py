@@ -87,6 +87,14 @@ def bounds(bucket: int) -> tuple[int, int]:
     return number << shift, (number + 1 << shift) - 1
 
 
+def bucket_of(number: int) -> int:
+    """Return the bucket of a number."""
+    if number < 0:
+        return ~bucket_of(~number)
+    shift = max(0, number.bit_length() - 1 - BUCKET_BITS)
+    return (shift << BUCKET_BITS) + (number >> shift)
+
+
 def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> Sequence[Histogram]:
     """Return a row for each function and process, the largest total first."""
     durations = any(probe.aggregates == SLOT_DURATION for probe in plan.probes)

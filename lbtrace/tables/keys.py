@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from heapq import heapify, heappop
+from operator import attrgetter
 from struct import Struct as Layout
 from typing import Any, TypeVar
 
@@ -18,11 +18,14 @@ from lbtrace.values.base import Fetched, Value
 from lbtrace.values.base import decoder as word_decoder
 from lbtrace.values.datum import FAULT, UNDECODABLE, Datum, json_of
 
-FEW = 1000
-"""Rows up to which a heap gives them faster than sorting them all."""
-
 WORDS = Layout(f"<iI{KEY_WORDS}Q")
 """A ``struct lbt_aggregate_key`` after the process: bucket, faults and words; texts follow."""
+
+
+class Tallied(Aggregate, frozen=True, gc=False):
+    """What was made of calls in place of the kernel: the values of the key are here."""
+
+    values: tuple[Datum, ...] = ()
 
 
 class OfKey(Struct, gc=False):
@@ -58,14 +61,15 @@ class OfKey(Struct, gc=False):
 def by_key(plan: Plan, aggregated: Iterable[Aggregate]) -> list[OfKey]:
     """Return what was aggregated, by key."""
     found: dict[tuple[object, ...], OfKey] = {}
-    decoders: dict[int, tuple[int, Callable[[Aggregate], tuple[Datum, ...]]]] = {}
+    decoders: dict[int, tuple[int, Callable[[Any], tuple[Datum, ...]]]] = {}
     of_function = not plan.by or "func" in plan.by
     of_process = not plan.by or "pid" in plan.by
     for row in aggregated:
         known = decoders.get(row.probe)
         if known is None:
             probe = plan.probes[row.probe]
-            known = decoders[row.probe] = probe.function, decoder(probe.grouping or Grouping())
+            decode = _values if isinstance(row, Tallied) else decoder(probe.grouping or Grouping())
+            known = decoders[row.probe] = probe.function, decode
         function, decode = known
         if function < 0:
             continue
@@ -114,25 +118,21 @@ def in_order(
 
 
 def _by_name(keys: Sequence[OfKey]) -> Iterator[OfKey]:
-    columns = [*zip(*[key.values for key in keys], strict=False)]
+    columns: list[Sequence[Any]] = [*zip(*[key.values for key in keys], strict=False)]
     kinds = [{*map(type, column)} for column in columns]
-    if all(kind <= _NUMBERS or kind == {str} for kind in kinds):
-        if len(columns) == 1 and len({(key.function, key.pid) for key in keys}) == 1:
-            for n in sorted(range(len(keys)), key=columns[0].__getitem__):
-                yield keys[n]
-            return
-        order = [(key.name, key.pid, key.values, n) for n, key in enumerate(keys)]
-        heapify(order)  # is not sorted, as few may be asked for
-        for _ in range(min(FEW, len(order))):
-            yield keys[heappop(order)[-1]]
-        order.sort()
-        for *_, n in order:
-            yield keys[n]
-    else:  # values of several types, or some that could not be read
-        texts = [(key.name, key.pid, repr(key.values), n) for n, key in enumerate(keys)]
-        for *_, n in sorted(texts):
-            yield keys[n]
+    if not all(kind <= _NUMBERS or kind == {str} for kind in kinds):
+        columns = [[repr(key.values) for key in keys]]  # of several types, or not read
+    if len({key.pid for key in keys}) > 1:
+        columns.insert(0, [key.pid for key in keys])
+    if len({key.function for key in keys}) > 1:
+        columns.insert(0, [key.name for key in keys])
+    order = [*range(len(keys))]
+    for column in reversed(columns):  # one after the other is faster than all at once
+        order.sort(key=column.__getitem__)
+    return (keys[number] for number in order)
 
+
+_values: Callable[[Tallied], tuple[Datum, ...]] = attrgetter("values")
 
 _PLAIN = frozenset((int,))
 """Types of values that are as JSON has them."""
@@ -178,15 +178,20 @@ def decoder(grouping: Grouping) -> Callable[[Aggregate], tuple[Datum, ...]]:
 
 def _plain_decoder(values: Sequence[Value]) -> Callable[[Aggregate], tuple[Datum, ...]]:
     """Return what decodes values that are words."""
-    readers = [(value.slot, 1 << value.slot, word_decoder(value.type)) for value in values]
-    unpack, size = WORDS.unpack_from, WORDS.size
+    slots = sorted({value.slot for value in values})
+    gaps = [slot - before - 1 for before, slot in zip((-1, *slots), slots, strict=False)]
+    words = Layout("<4xI" + "".join(f"{8 * gap}xQ" for gap in gaps))
+    readers = [
+        (1 + slots.index(value.slot), 1 << value.slot, word_decoder(value.type)) for value in values
+    ]
+    unpack, size = words.unpack_from, WORDS.size
 
     def decode(row: Aggregate) -> tuple[Datum, ...]:
         if len(row.key) < size:  # damaged
             return (UNDECODABLE,) * len(readers)
-        _, faults, *words = unpack(row.key)
-        if faults:
-            return tuple([FAULT if faults & bit else read(words[n]) for n, bit, read in readers])
-        return tuple([read(words[n]) for n, _, read in readers])
+        found = unpack(row.key)
+        if faults := found[0]:
+            return tuple([FAULT if faults & bit else read(found[n]) for n, bit, read in readers])
+        return tuple([read(found[n]) for n, _, read in readers])
 
     return decode

@@ -35,6 +35,7 @@ LAYERS = (
     {"api"},
     {"own_process"},
     {"notebook"},
+    {"captured_table"},
     {"live_table"},
     {"live_report"},
     {"reports"},

@@ -68,7 +68,7 @@ SH = " -- /bin/sh -c :"
         (f"attach --source a.c b.c{SH}", f"write: lbtrace attach --source a.c --source b.c{SH}"),
         (f"{TYPO}-o x.lbt y{SH}", "leave y out, or quote the value: 'x.lbt y'"),
         (
-            "count run.lbt",
+            "attach run.lbt",
             "a capture has been traced; write: lbtrace report run.lbt or lbtrace stacks run.lbt or"
             " lbtrace export run.lbt",
         ),
