@@ -68,7 +68,7 @@ def type_of(table: Table, call: str, number: int) -> Type:
 
 def _formal(table: Table, call: str, number: int) -> Formal:
     parameter = table.calls[call].parameters[number]
-    structure = passed(table, f"{call}.{parameter.name}")
+    structure = passed(table, f"{call}.{parameter.name}") if "*" in parameter.type else None
     made = Pointer(parameter.type, 8, structure) if structure else type_of(table, call, number)
     return Formal(parameter.name, made, made.size, _whole(made.size), filled=bool(structure))
 

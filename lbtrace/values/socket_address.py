@@ -8,7 +8,7 @@ from socket import AF_INET, AF_INET6, inet_ntop
 from msgspec import Struct
 
 from lbtrace.values.base import Fetched, Probe, Reader, Type, Value
-from lbtrace.values.datum import FAULT, NOT_READ, Datum, Token, Unreadable
+from lbtrace.values.datum import FAULT, NOT_READ, UNUSED, Datum, Token
 from lbtrace.values.notation import escaped
 from lbtrace.values.pointer import Address
 
@@ -17,10 +17,6 @@ LONGEST = 110
 
 UNIX = 1
 FAMILIES = {16: "AF_NETLINK", 17: "AF_PACKET", 40: "AF_VSOCK", 38: "AF_ALG"}
-
-
-EMPTY = Unreadable("empty")
-"""Stands for an address of no bytes: there is none."""
 
 
 class Endpoint(Token):
@@ -51,7 +47,7 @@ class SocketAddress(Type, Struct, frozen=True, tag="socket_address"):
             if fetched.faults >> slot & 1:
                 return FAULT if word else Address(0)
             if not word >> 32:
-                return EMPTY
+                return UNUSED  # there is no address
             data = bytes(fetched.pieces.get(slot, b""))
             return _read(data, cut=len(data) < min(word >> 32, LONGEST))
 
