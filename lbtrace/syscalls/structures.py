@@ -127,7 +127,7 @@ class Leading(Slots):
         longest = max((self._fetch(row, number) for row in rows), key=lambda fetch: fetch.limit)
         memory = Value("", Pointer(type), self.slot(replace(longest, optional=True)))
         names = list(dict.fromkeys(by for row in rows for by, _ in row.by))
-        choosers = [Value(by, INT, self._count(by)) for by in names]
+        choosers = [Value(by, INT, self._count(by, exact=False)) for by in names]
         number_value = Value("", own.type if own else memory.type, own.slot if own else memory.slot)
         slots = [memory.slot, number_value.slot, *(each.slot for each in choosers)]
         if min(slots) < 0:
@@ -169,8 +169,9 @@ class Leading(Slots):
     def _argument(self, number: int) -> Fetch:
         return Fetch(register=self._registers[number], optional=self._ended)
 
-    def _count(self, name: str) -> int:
-        """The slot of a number that an argument is, or of one to which it leads."""
+    def _count(self, name: str, *, exact: bool = True) -> int:
+        """The slot of a number that an argument is, or of one to which it leads. If it is not to be
+        ``exact``, it may have bits that a program has left above the number."""
         if name == "retval":
             return self.slot(Fetch(register=self._result))
         wanted = name.removeprefix("*")
@@ -180,7 +181,7 @@ class Leading(Slots):
         own = Fetch(register=self._registers[number])
         if wanted != name:
             return self.slot(replace(own, read="integer", size=4, optional=True))
-        narrow = "int" in self.call.parameters[number].type
+        narrow = exact and "int" in self.call.parameters[number].type
         return self.slot(replace(own, signed=narrow, bit_size=32 if narrow else 0))
 
     def _fetch(self, led: Led, number: int) -> Fetch:
@@ -203,7 +204,7 @@ class Leading(Slots):
             return replace(start, read="bytes", limit=size * int(led.count))
         by = led.count or led.length
         limit = size * ELEMENTS if led.count and size > 1 else shown
-        counted = self._count(by) if by else -1
+        counted = self._count(by, exact=bool(led.count)) if by else -1
         scale = size if led.count else 1
         return replace(start, read="bytes", limit=limit, length_from=counted, scale=scale)
 
