@@ -142,6 +142,10 @@ def test_options_of_sockets(traced: Traced) -> None:
         ("pread64", 'str(after(buf), retval) == "pass"', 1),
         ("recvfrom", f'ubuf == "{"A" * 10}"', 1),
         ("connect", "uservaddr != NULL", 1),
+        ("connect", 'uservaddr startswith "unix:/nobody"', 1),
+        ("connect", 'uservaddr startswith "unix:/some"', 0),
+        ("connect", 'uservaddr != "127.0.0.1:80"', 1),
+        ("connect", 'uservaddr == "127.0.0.1:80"', 0),
     ],
 )
 def test_conditions(
@@ -160,7 +164,7 @@ def test_conditions(
 
 
 def test_what_is_not_compared(lbtrace: Callable[..., Any], built: Path, tmp_path: Path) -> None:
-    where = ("--where", 'uservaddr startswith "unix:"')
+    where = ("--where", 'uservaddr == "[::1]:80"')
     done = lbtrace("attach", "--syscall", "connect", *where, "--", built, cwd=tmp_path)
     assert done.returncode == 2
     assert "lbtrace export run.lbt --where" in done.stderr
