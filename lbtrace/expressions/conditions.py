@@ -271,11 +271,8 @@ class Comparer:
         elif isinstance(left, Pseudo) and left.name != "comm":
             raise ExpressionError(left.at, f"{left.name} is a number", f"write {left.name} == 4711")
         elif len(text) > COMM:
-            raise ExpressionError(
-                constant.at,
-                f"the kernel keeps {COMM} bytes of a name, this is longer",
-                f"write its first {COMM} bytes",
-            )
+            what = f"the kernel keeps {COMM} bytes of a name, this is longer"
+            raise ExpressionError(constant.at, what, f"write its first {COMM} bytes")
         return moment, Condition(slot, operator, 0, False, subject=subject, text=text)
 
     def _of_characters(
