@@ -31,7 +31,8 @@ HEADERS = (
     *("linux/falloc.h", "linux/sockios.h", "sys/xattr.h", "sys/ptrace.h", "sys/time.h"),
     *("netinet/udp.h", "linux/netlink.h", "linux/close_range.h", "linux/capability.h"),
     *("linux/securebits.h", "linux/seccomp.h", "linux/bpf.h", "linux/mempolicy.h"),
-    *("linux/membarrier.h", "linux/mman.h"),
+    *("linux/membarrier.h", "linux/mman.h", "poll.h", "sys/select.h", "sys/utsname.h"),
+    *("sys/sysinfo.h", "sys/vfs.h", "linux/magic.h", "linux/sched.h"),
 )
 """What defines the constants."""
 
@@ -43,10 +44,19 @@ REAL_TIME = {f"SIGRT_{n}": 32 + n for n in range(33)}
 DUMPABLE = {"SUID_DUMP_DISABLE": 0, "SUID_DUMP_USER": 1, "SUID_DUMP_ROOT": 2}
 """As the kernel's include/linux/sched/coredump.h has them."""
 
-OTHERS = {"SOL_UDP": 17, **DUMPABLE, **REAL_TIME}
-"""Constants that no header has."""
+OTHERS = {"SOL_UDP": 17, "SA_RESTORER": 0x4000000, **DUMPABLE, **REAL_TIME}
+"""Constants that no header has, beside others that are needed."""
 
 EXTRA = "".join(f"#define {name} {value}\n" for name, value in OTHERS.items())
+
+OWN_STRUCTURES = """
+#undef sa_handler
+struct kernel_sigaction { void *sa_handler; unsigned long sa_flags; void *sa_restorer;
+    unsigned long sa_mask; };
+typedef struct pollfd polled;
+"""
+"""What the kernel lays out otherwise than glibc does (include/linux/signal_types.h), and what has
+other members that count when the call ends."""
 
 LINUX = {"x86_64": "x86-linux-any", "aarch64": "aarch64-linux-any"}
 """What zig calls the headers of each machine."""
@@ -66,7 +76,7 @@ def make(machine: str, work: Path) -> bytes:
         for argument, chooser, keys in _read_arguments(arguments):
             if chooser:
                 cases = chosen.setdefault(argument, [chooser, []])[1]
-                cases.append([[values[key] for key in keys], name])
+                cases.append([[_value(values, key) for key in keys], name])
             else:
                 rows[argument] = name
     calls = {}
@@ -79,48 +89,77 @@ def make(machine: str, work: Path) -> bytes:
             for type, name in arguments
         ]
         calls[call] = [numbers[call], shown]
-    missing = {*rows, *chosen} - {f"{c}.{a[0]}" for c, (_, all) in calls.items() for a in all}
+    filled: dict[str, list[Any]] = {}
+    layouts = {}
+    for title, members, arguments in _read_structures():
+        if members:
+            layouts[title] = members
+        for argument, *rest in map(_read_place, arguments):
+            by = [[name, [_value(values, key) for key in keys]] for name, keys in rest.pop()]
+            filled.setdefault(argument, []).append([title, *rest, by])
+    asked = {*rows, *chosen, *(place.removeprefix("<") for place in filled)}
+    missing = asked - {f"{c}.{a[0]}" for c, (_, all) in calls.items() for a in all}
     unknown = [row for row in missing if not row.startswith("*") and machine == "x86_64"]
     if unknown:
-        raise SystemExit(f"names.txt: there are no arguments {', '.join(sorted(unknown))}")
-    filled = {"structures": {}, "filled": {}}
-    for title, members, arguments in _read_structures():
-        filled["filled"] |= dict.fromkeys(arguments, title)
-        if members:
-            filled["structures"][title] = _lay_out(machine, work, title, members)
-    table = {"calls": calls, "groups": named, "chosen": chosen, **filled}
+        raise SystemExit(f"there are no arguments {', '.join(sorted(unknown))}")
+    structures = _lay_out(machine, work, layouts)
+    table = {"calls": calls, "groups": named, "chosen": chosen}
+    table |= {"structures": structures, "filled": filled}
     return json.dumps(table, separators=(",", ":")).encode()
+
+
+def _value(values: dict[str, int], key: str) -> int:
+    """The number of a constant, or of a sum of several."""
+    return sum(values[each] for each in key.split("+"))
 
 
 def _read_structures() -> Iterator[tuple[str, list[str], list[str]]]:
     text = re.sub(r"^#.*\n", "", (HERE / "structures.txt").read_text(), flags=re.M)
-    for title, members, arguments in re.findall(r"^(\S.*):(.*)\n((?:    .*\n)+)", text, re.M):
+    for title, members, arguments in re.findall(r"^(\S.*?):(.*)\n((?:    .*\n)+)", text, re.M):
         yield title, members.split(), arguments.split()
 
 
-def _lay_out(machine: str, work: Path, title: str, members: list[str]) -> Any:
-    """The size of a structure, of each member that is shown the name, offset, size, whether it is
-    signed, and how it is written, and how many others there are."""
-    own = [each.partition("/") for each in members if each[0] != "+"]
-    more = sum(int(each) for each in members if each[0] == "+")
-    asked = {"whole": f"sizeof({title})"}
-    for name, _, _ in own:
-        member = f"(({title} *)0)->{name}"
-        asked[f"{name}_at"] = f"__builtin_offsetof({title}, {name})"
-        asked[f"{name}_of"] = f"sizeof({member})"
-        asked[f"{name}_signed"] = f"(__typeof__({member}))-1 < 0"
-    lines = [f"#include <{name}>" for name in HEADERS]
+def _read_place(place: str) -> tuple[str, str, str, list[tuple[str, list[str]]]]:
+    """An argument, what counts the structures there, or their bytes, and which other arguments
+    decide, with their constants."""
+    found = re.fullmatch(r"(<?\w+\.\w+)(?:\*(\w+))?(?:/(\*?\w+))?(?:\[(.*)\])?", place)
+    if not found:
+        raise SystemExit(f"structures.txt: {place}")
+    name, count, length, choosers = found.groups("")
+    pairs = [each.partition("=") for each in choosers.split(",") if each]
+    return name, count, length, [(by, keys.split("|")) for by, _, keys in pairs]
+
+
+def _lay_out(machine: str, work: Path, layouts: dict[str, list[str]]) -> dict[str, Any]:
+    """Of each structure the size, of each member that is shown the name, offset, size, whether it
+    is signed, and how it is written, and how many others there are."""
+    asked = {}
+    for number, (title, members) in enumerate(layouts.items()):
+        asked[f"{number}_whole"] = f"sizeof({title})"
+        for at, each in enumerate(members):
+            name = each.partition("/")[0]
+            member = f"(({title} *)0)->{name}"
+            asked[f"{number}_{at}_at"] = f"__builtin_offsetof({title}, {name})"
+            asked[f"{number}_{at}_of"] = f"sizeof({member})"
+            asked[f"{number}_{at}_signed"] = f"(__typeof__({member}))-1 < 0"
+    lines = [*(f"#include <{name}>" for name in HEADERS), OWN_STRUCTURES]
     found = constants.evaluate(machine, work / f"structures.{machine}.c", lines, asked)
-    rows = [
-        [name, found[f"{name}_at"], found[f"{name}_of"], bool(found[f"{name}_signed"]), written]
-        for name, _, written in own
-    ]
-    return [found["whole"], rows, more]
+    made = {}
+    for number, (title, members) in enumerate(layouts.items()):
+        rows = []
+        for at, each in enumerate(members):
+            name, _, written = each.partition("/")
+            if each[0] != "+":
+                place = [found[f"{number}_{at}_{what}"] for what in ("at", "of")]
+                rows.append([name, *place, bool(found.get(f"{number}_{at}_signed")), written])
+        more = sum(int(each) for each in members if each[0] == "+")
+        made[title] = [found[f"{number}_whole"], rows, more]
+    return made
 
 
 def _read_groups() -> Iterator[tuple[str, str, list[str], list[str]]]:
     text = re.sub(r"^#.*\n", "", (HERE / "names.txt").read_text(), flags=re.M)
-    for head, arguments in re.findall(r"^(\S.*)\n((?:    .*\n)+)", text, re.M):
+    for head, arguments in re.findall(r"^(\S.*)\n((?:    .*\n)*)", text, re.M):
         title, _, patterns = head.partition(":")
         name, way = title.split()
         yield name, way, patterns.split(), arguments.split()
@@ -181,7 +220,11 @@ def _evaluate(machine: str, work: Path) -> dict[str, int]:
     groups = [*_read_groups()]
     wanted = [p for _, _, patterns, _ in groups for p in patterns if p[0] != "-"]
     for _, _, _, arguments in groups:
-        wanted += [key for _, _, keys in _read_arguments(arguments) for key in keys if key]
+        keys = (key for _, _, keys in _read_arguments(arguments) for key in keys if key)
+        wanted += [part for key in keys for part in key.split("+")]
+    for _, _, arguments in _read_structures():
+        choosers = [pair for place in arguments for pair in _read_place(place)[3]]
+        wanted += [part for _, keys in choosers for key in keys for part in key.split("+")]
     tested = re.compile("|".join(fnmatch.translate(p) for p in wanted))
     names = sorted(name for name in found if tested.fullmatch(name))
     return constants.evaluate(machine, source, lines, {name: name for name in names})

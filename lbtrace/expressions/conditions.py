@@ -258,6 +258,10 @@ class Comparer:
     ) -> tuple[Moment, Condition]:
         """The comparison of text, the value ``name``, or of the name of the thread, with text."""
         _check_text(at, operator, constant, text)
+        if isinstance(left, Operand) and left.start is not None and not is_string(left):
+            from lbtrace.expressions import socket_addresses  # imported here: few compare such
+
+            operator, text = socket_addresses.beginning(constant.at, operator, text)
         if (size := _characters(left)) and isinstance(left, Operand):
             return self._of_characters(operator, left, constant, text, size)
         subject: Literal["comm", "text"] = "comm"
@@ -267,11 +271,8 @@ class Comparer:
         elif isinstance(left, Pseudo) and left.name != "comm":
             raise ExpressionError(left.at, f"{left.name} is a number", f"write {left.name} == 4711")
         elif len(text) > COMM:
-            raise ExpressionError(
-                constant.at,
-                f"the kernel keeps {COMM} bytes of a name, this is longer",
-                f"write its first {COMM} bytes",
-            )
+            what = f"the kernel keeps {COMM} bytes of a name, this is longer"
+            raise ExpressionError(constant.at, what, f"write its first {COMM} bytes")
         return moment, Condition(slot, operator, 0, False, subject=subject, text=text)
 
     def _of_characters(
@@ -319,9 +320,6 @@ class Comparer:
     ) -> int:
         """The slot of a text that is compared with what stands ``at`` a character."""
         fetcher = self._fetchers["return" if operand.moment == "return" else "entry"]
-        if operand.start is not None and not operand.type.is_text():
-            hint = "record the calls, and choose of them: lbtrace export run.lbt --where …"
-            raise ExpressionError(operand.at, "the kernel does not compare socket addresses", hint)
         if operand.start is not None:
             slot = fetcher.text("", operand.type, operand.start, operand.length).slot
         elif is_string(operand):

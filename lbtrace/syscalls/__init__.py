@@ -40,7 +40,8 @@ class Group(Struct, frozen=True, array_like=True):
 
 class Part(Struct, frozen=True, array_like=True):
     """A member of a structure: its ``name``, its ``offset`` and ``size`` in bytes, whether it is
-    ``signed``, and how it is ``written``: ``mode``, ``limit``, ``address``, or as a number."""
+    ``signed``, and how it is ``written``: by the constants of that `Group`, as one of `WRITTEN`
+    (`lbtrace.syscalls.structures`), or as a number."""
 
     name: str
     offset: int
@@ -65,6 +66,18 @@ class Chosen(Struct, frozen=True, array_like=True):
     cases: tuple[tuple[tuple[int, ...], str], ...]
 
 
+class Led(Struct, frozen=True, array_like=True):
+    """What lies where an argument leads: a structure or another ``kind`` of value; as many as
+    ``count`` says, one if it is empty, or of as many bytes as ``length`` does, if it is not. Both
+    are names of arguments, ``retval``, or numbers; a ``*`` is before the name of one that leads to
+    the length. It counts where the arguments of ``by`` have one of the numbers."""
+
+    kind: str
+    count: str
+    length: str
+    by: tuple[tuple[str, tuple[int, ...]], ...]
+
+
 class Table(Struct, frozen=True):
     """The calls, groups and structures of a machine, by name; ``chosen`` has the arguments,
     ``CALL.ARGUMENT``, whose group another one decides about; ``filled`` says what calls fill
@@ -74,7 +87,7 @@ class Table(Struct, frozen=True):
     groups: dict[str, Group]
     chosen: dict[str, Chosen]
     structures: dict[str, Structure]
-    filled: dict[str, str]
+    filled: dict[str, tuple[Led, ...]]
 
 
 def read_table(machine: str) -> Table:

@@ -13,8 +13,8 @@ from lbtrace.fetch.call_values import CallValues
 from lbtrace.model import Fetch, Value
 from lbtrace.model.wire_limits import FETCHES, VALUES
 from lbtrace.syscalls import Call, Table
-from lbtrace.syscalls.prototypes import MAPPING
-from lbtrace.syscalls.structures import fetch_filled
+from lbtrace.syscalls.prototypes import MAPPING, type_of
+from lbtrace.syscalls.structures import Leading
 from lbtrace.values.argument_vector import ArgumentVector
 from lbtrace.values.by_argument import ByArgument
 from lbtrace.values.integer import Integer
@@ -91,7 +91,14 @@ def with_buffers(
             continue
         own, length = fetches[value.slot], length_of(call, number)
         type = call.parameters[number].type
-        if is_address_of_socket(call, number):
+        leading = Leading(machine, name, table, limit, fetches, ended=False)
+        rows = leading.rows(number)
+        if rows and own == Fetch(register=registers[number]):
+            known = replace(value, type=type_of(table, name, number)) if rows[0].by else value
+            if led := leading.value(number, value.name, known):
+                parameters[at] = led
+                fetches[:] = leading.fetches
+        elif is_address_of_socket(call, number):
             counted = slot_of(number + 1)
             fetches[value.slot] = replace(own, read="bytes", limit=LONGEST, length_from=counted)
             parameters[at] = replace(value, type=SocketAddress(type))
@@ -156,13 +163,14 @@ def _with_results(
         if name in EXCEEDING:
             room = len(fetches)
             fetches.append(Fetch(register=ARGUMENTS[machine][filled + 1]))
-    structures, fetches = fetch_filled(machine, table, name, fetches, shown)
-    members += structures
+    leading = Leading(machine, name, table, limit, fetches, ended=True)
+    members += leading.filled(shown)
+    fetches = list(leading.fetches)
     again, late = list(fetches), list[Value]()
     for value in values.parameters:
         fetch = values.fetches[value.slot]
         counted = fetch.length_from
-        if value.slot < 0 or not _lasts(machine, name, fetch):
+        if value.slot < 0 or value.members or not _lasts(machine, name, fetch):
             continue
         if counted >= 0:
             if not _lasts(machine, name, replace(values.fetches[counted], read="integer")):

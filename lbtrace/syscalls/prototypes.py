@@ -48,7 +48,7 @@ CHAR = Character("char", 1, True)
 def prototype_of(table: Table, name: str) -> Prototype:
     """Return the arguments and the result of a call."""
     call = table.calls[name]
-    formals = tuple(_formal(table, name, each) for each in call.parameters)
+    formals = tuple(_formal(table, name, number) for number, _ in enumerate(call.parameters))
     result: Type = Outcome("long", name in MAPPING)
     if name == "umask":
         result = Mode("long", 8)
@@ -56,14 +56,21 @@ def prototype_of(table: Table, name: str) -> Prototype:
     return Prototype(formals, returned, exact=True, complete=True)
 
 
-def _formal(table: Table, call: str, parameter: Parameter) -> Formal:
+def type_of(table: Table, call: str, number: int) -> Type:
+    """Return what the argument of a number is, but for what it leads to."""
+    parameter = table.calls[call].parameters[number]
     type = _type(table, parameter)
     if chosen := table.chosen.get(f"{call}.{parameter.name}"):
         cases = [Case(keys, _case(table, parameter, group)) for keys, group in chosen.cases]
         type = ByArgument(parameter.type, type.size, chosen.by, tuple(cases), type, type.signed)
-    if structure := passed(table, f"{call}.{parameter.name}"):
-        type = Pointer(parameter.type, 8, structure)
-    return Formal(parameter.name, type, type.size, _whole(type.size))
+    return type
+
+
+def _formal(table: Table, call: str, number: int) -> Formal:
+    parameter = table.calls[call].parameters[number]
+    structure = passed(table, f"{call}.{parameter.name}") if "*" in parameter.type else None
+    made = Pointer(parameter.type, 8, structure) if structure else type_of(table, call, number)
+    return Formal(parameter.name, made, made.size, _whole(made.size), filled=bool(structure))
 
 
 def _case(table: Table, parameter: Parameter, group: str) -> Type | None:

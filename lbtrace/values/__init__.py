@@ -123,6 +123,11 @@ KINDS = (
     Kind("filled", "Filling"),
     Kind("failing", "Failing"),
     Kind("socket_address", "SocketAddress"),
+    Kind("packed", "Packed"),
+    Kind("signal_set", "SignalSet"),
+    Kind("bit_numbers", "BitNumbers"),
+    Kind("directory_entries", "DirectoryEntries"),
+    Kind("text_vector", "TextVector"),
 )
 """In the order in which they are asked whether a type in a program is theirs. Modules are
 imported when they are needed."""

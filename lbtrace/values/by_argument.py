@@ -20,15 +20,16 @@ class Case(Struct, frozen=True):
 
 
 class ByArgument(NumberType, Struct, frozen=True, tag="by_argument"):
-    """A number of one of several types. The argument ``by`` decides, which is the first of its two
+    """A number of one of several types. The argument ``by`` decides, which is the first of its
     members, as the ``cases`` say; it is of the ``other`` type in none of them, and where the
-    argument is not known."""
+    argument is not known. The second member is the number, the third what lies where it leads, for
+    cases that are no numbers. A case that another argument decides about has that as the fourth."""
 
     name: str
     size: int
     by: str
     cases: tuple[Case, ...]
-    other: Type
+    other: Type | None
     signed: bool = False
 
     computes = True
@@ -38,23 +39,25 @@ class ByArgument(NumberType, Struct, frozen=True, tag="by_argument"):
         return tuple(dict.fromkeys(of_cases))
 
     def decoder(self) -> Decoder:
-        return self.other.decoder()
+        return self.other.decoder() if self.other else lambda raw: UNUSED
 
     def composed_reader(self, value: Value, probe: Probe) -> Reader:
-        chooser, number = value.members
+        chooser, number, *led = value.members
         slot = chooser.slot
 
-        def reader(type: Type) -> Reader:
-            return probe.reader(replace(number, type=type))
+        def reader(type: Type | None) -> Reader:
+            if type is None:
+                return lambda fetched: UNUSED
+            if isinstance(type, ByArgument):
+                return probe.reader(Value("", type, slot, members=(led[1], number, led[0])))
+            return probe.reader(replace(number if type.is_number else led[0], type=type))
 
-        found = [(case.keys, case.type and reader(case.type)) for case in self.cases]
-        readers = {key: read for keys, read in found for key in keys}
+        readers = {key: reader(case.type) for case in self.cases for key in case.keys}
         other = reader(self.other)
         if slot < 0:
             return other
 
         def read(fetched: Fetched) -> Datum:
-            chosen = readers.get(fetched.words[slot] & WORD, other)
-            return chosen(fetched) if chosen else UNUSED
+            return readers.get(fetched.words[slot] & WORD, other)(fetched)
 
         return read

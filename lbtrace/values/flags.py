@@ -8,11 +8,13 @@ from lbtrace.values.base import Decoder, NumberType
 from lbtrace.values.datum import Datum
 from lbtrace.values.enumeration import Constant
 from lbtrace.values.integer import Integer
+from lbtrace.values.pointer import Pointer
 
 
 class Flags(NumberType, Struct, frozen=True, tag="flags"):
     """An integer whose ``values`` have names. The bits of ``field`` together are a number that has
-    one, as those of ``O_ACCMODE`` do, the others flags; with -1 all are one number."""
+    one, as those of ``O_ACCMODE`` do, the others flags; with -1 all are one number. What has no
+    name is an address where the type is a pointer, else a number."""
 
     name: str
     size: int
@@ -27,7 +29,8 @@ class Flags(NumberType, Struct, frozen=True, tag="flags"):
         return self.values
 
     def decoder(self) -> Decoder:
-        integer = Integer(self.name, self.size, self.signed).decoder()
+        number = Pointer(self.name) if "*" in self.name else None
+        integer = (number or Integer(self.name, self.size, self.signed)).decoder()
         mask = (1 << 8 * self.size) - 1
         field = self.field & mask
         numbers = {n & mask: name for n, name in self.values if not n & mask & ~field}

@@ -115,7 +115,7 @@ def _leads_nowhere(datum: Datum) -> bool:
         return all(isinstance(field.value, Unreadable) for field in datum.fields)
     if isinstance(datum, Elements):
         return all(isinstance(element, Unreadable) for element in datum.elements)
-    return datum == Address(0) or isinstance(datum, Unreadable)
+    return isinstance(datum, Unreadable) or (isinstance(datum, Address) and not datum)
 
 
 def within(datum: Datum, most: Datum) -> Datum:

@@ -8,7 +8,7 @@ from socket import AF_INET, AF_INET6, inet_ntop
 from msgspec import Struct
 
 from lbtrace.values.base import Fetched, Probe, Reader, Type, Value
-from lbtrace.values.datum import FAULT, NOT_READ, Datum, Token
+from lbtrace.values.datum import FAULT, NOT_READ, UNUSED, Datum, Token
 from lbtrace.values.notation import escaped
 from lbtrace.values.pointer import Address
 
@@ -46,6 +46,8 @@ class SocketAddress(Type, Struct, frozen=True, tag="socket_address"):
             word = fetched.words[slot]
             if fetched.faults >> slot & 1:
                 return FAULT if word else Address(0)
+            if not word >> 32:
+                return UNUSED  # there is no address
             data = bytes(fetched.pieces.get(slot, b""))
             return _read(data, cut=len(data) < min(word >> 32, LONGEST))
 

@@ -12,6 +12,8 @@ from lbtrace.values.enumeration import Constant
 
 STOPPED, CONTINUED = 0x7F, 0xFFFF
 
+REAL_TIME = 32
+
 
 class WaitStatus(NumberType, Struct, frozen=True, tag="wait_status"):
     """A status of wait(2). Layout: the kernel's ``wait_task_zombie``, ``wait_task_stopped`` and
@@ -33,13 +35,18 @@ def _read(raw: int) -> Datum:
         return Constant("continued")
     low, high = status & 0xFF, status >> 8
     if low == STOPPED:
-        return Constant(f"stopped by {_name(high & 0xFF)}")
+        return Constant(f"stopped by {signal_name(high & 0xFF)}")
     if low:
-        return Constant(f"killed by {_name(low & 0x7F)}{', core dumped' if low & 0x80 else ''}")
+        return Constant(
+            f"killed by {signal_name(low & 0x7F)}{', core dumped' if low & 0x80 else ''}"
+        )
     return Constant(f"exited {high & 0xFF}")
 
 
-def _name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """Return the name of a signal; real-time ones are called as strace calls them."""
+    if number >= REAL_TIME:
+        return f"SIGRT_{number - REAL_TIME}"
     try:
         return Signals(number).name
     except ValueError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -94,8 +95,8 @@ def test_passed_structures(lbtrace: Run, tmp_path: Path) -> None:
     values = [row["args"][0]["value"] for row in rows if row["type"] == "call"]
     # Python sleeps until a time, from 3.11 on.
     assert len(values) == 1 or sys.version_info >= (3, 11)
-    done = lbtrace("attach", "--syscall", "clock_nanosleep", "--depth", "1", "--", "sleep", "0.01")
-    assert "rqtp=&{tv_sec=0, tv_nsec=10000000}" in done.stdout
+    done = lbtrace("attach", "--syscall", "clock_nanosleep", "--", "sleep", "0.01")
+    assert "rqtp={tv_sec=0, tv_nsec=10000000}" in done.stdout
 
 
 def test_buffers_of_a_vector(lbtrace: Run, tmp_path: Path) -> None:
@@ -108,3 +109,34 @@ def test_buffers_of_a_vector(lbtrace: Run, tmp_path: Path) -> None:
     (call,) = (row for row in rows if row["type"] == "call")
     assert [each["value"] for each in call["args"]] == ["first ", "sec"]
     assert call["result"] == 12
+
+
+ABSENT = """\
+import ctypes, mmap, struct
+libc = ctypes.CDLL(None)
+file = open("pages", "wb+")
+file.write(struct.pack("<Q", 1 << 9) + bytes(4088))
+file.flush()
+
+def absent():
+    page = mmap.mmap(file.fileno(), 4096, access=mmap.ACCESS_COPY)
+    return page, ctypes.addressof(ctypes.c_char.from_buffer(page))
+
+page, address = absent()
+libc.syscall(ctypes.c_long(14), 0, ctypes.c_void_p(address), None, ctypes.c_long(8))
+other, address = absent()
+vector = (ctypes.c_ulong * 2)(address, 8)
+libc.writev(2, vector, 1)
+libc.writev(99, ctypes.c_void_p(8), 1)
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="its number of rt_sigprocmask")
+def test_what_is_not_in_memory(lbtrace: Run, tmp_path: Path) -> None:
+    """It is marked, and shown when the call ends, if it is one value of its bytes."""
+    (tmp_path / "absent.py").write_text(ABSENT)
+    command = (sys.executable, "-S", tmp_path / "absent.py")
+    done = lbtrace("attach", "--syscall", "rt_sigprocmask,writev", "--", *command, cwd=tmp_path)
+    assert "set=<fault>, oset=0x0, sigsetsize=8) = 0, set=[SIGUSR1]" in done.stdout
+    assert "writev(fd=2, vec=[<fault>], vlen=1) = 8" in done.stdout
+    assert "writev(fd=99, vec=[<fault>], vlen=1) = -E" in done.stdout

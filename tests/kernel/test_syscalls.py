@@ -17,14 +17,20 @@ PROGRAM = r"""
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -46,6 +52,58 @@ static void *work(void *text)
 	return NULL;
 }
 
+static void name_structures(int sock, int udp)
+{
+	int pair[2], watch = epoll_create1(0), size = sizeof(int), found;
+	char first[4], second[8];
+	struct iovec parts[] = {{"one", 3}, {"", 0}, {"three", 5}, {"four", 4}};
+	struct iovec room[] = {{first, 4}, {second, 8}};
+	struct sockaddr_in nobody = {AF_INET, htons(9), {htonl(INADDR_LOOPBACK)}};
+	struct msghdr message = {&nobody, sizeof(nobody), parts, 3};
+	struct msghdr received = {.msg_iov = room, .msg_iovlen = 2};
+	struct epoll_event event = {EPOLLIN | EPOLLET, {.u64 = 7}};
+	struct linger linger = {1, 5};
+	struct timeval wait = {2, 500000};
+	struct timespec soon = {0, 1000};
+	struct utsname names;
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_NODEFER};
+	sigset_t some, others;
+	cpu_set_t processors;
+	fd_set set;
+
+	sigemptyset(&some);
+	sigaddset(&some, SIGUSR2);
+	sigaddset(&some, SIGWINCH);
+	sigfillset(&others);
+	sigdelset(&others, SIGINT);
+	action.sa_mask = some;
+	sigaction(SIGUSR2, &action, NULL);
+	sigaction(SIGUSR2, NULL, &action);
+	sigprocmask(SIG_BLOCK, &others, NULL);
+	sigprocmask(SIG_SETMASK, &some, &others);
+	setsockopt(sock, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+	setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
+	setsockopt(sock, SOL_SOCKET, SO_KEEPALIVE, &found, 2);
+	setsockopt(sock, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+	getsockopt(sock, SOL_SOCKET, SO_TYPE, &found, &size);
+	socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
+	epoll_ctl(watch, EPOLL_CTL_ADD, pair[0], &event);
+	writev(pair[1], parts, 4);
+	epoll_wait(watch, &event, 1, 0);
+	poll(&(struct pollfd){pair[0], POLLIN | POLLPRI}, 1, 0);
+	ioctl(pair[0], FIONREAD, &found);
+	FD_ZERO(&set);
+	FD_SET(pair[0], &set);
+	pselect(pair[0] + 1, &set, NULL, NULL, &soon, NULL);
+	readv(pair[0], room, 2);
+	sendmsg(udp, &message, 0);
+	writev(pair[1], (struct iovec[]){{"abcdef", 6}}, 1);
+	recvmsg(pair[0], &received, MSG_DONTWAIT);
+	sched_getaffinity(0, sizeof(processors), &processors);
+	prctl(PR_SET_NAME, "renamed");
+	uname(&names);
+}
+
 static void name_constants(int sock)
 {
 	int one = 1, udp = socket(AF_INET6, SOCK_DGRAM, IPPROTO_UDP);
@@ -62,6 +120,7 @@ static void name_constants(int sock)
 	fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
 	fcntl(memory, F_SETLK, &lock);
 	ioctl(udp, FIONBIO, &one);
+	name_structures(sock, udp);
 	prctl(PR_SET_DUMPABLE, 1);
 	prctl(PR_GET_DUMPABLE, 7);
 	prctl(PR_CAPBSET_READ, 21);
@@ -131,7 +190,7 @@ def program(here: Path) -> list[str]:
 
 SILENT: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
 
-VARYING = {"futex", "restart_syscall", "getrandom", "tgkill"}
+VARYING = {"futex", "sysinfo", "restart_syscall", "getrandom", "tgkill"}
 """Calls that chance decides about."""
 
 LINE = re.compile(r"(\w+)\((.*)\) += (-?\w+|\?)(?: (E[A-Z0-9]+))?.*")
@@ -211,16 +270,37 @@ def differences(mine: Seen, theirs: Seen) -> Iterator[str]:
 
 
 def is_same(one: Any, other: str) -> bool:
-    """Whether an argument is what strace shows, as far as that is no structure and no address."""
+    """Whether an argument is what strace shows, as far as that is no address."""
+    if other[:1] in ("{", "[", "~"):
+        return is_same_structure(one, other)
     if other.startswith('"') and isinstance(one, str) and not one.startswith("0x"):
         text = other.removesuffix("...")[1:-1].encode().decode("unicode_escape")
         return text.encode("latin-1") == one.encode("utf-8", "surrogateescape")
     if re.fullmatch(r"-?\d+", other) and isinstance(one, int):
         return int(other, 8 if other[0] == "0" else 10) == one
     if NAMES.fullmatch(other) and other != "NULL" and not str(one).startswith("0x"):
-        words = {*re.sub(r"(FUTEX_\w+)_PRIVATE", r"\1|FUTEX_PRIVATE_FLAG", other).split("|")}
+        other = re.sub(r"(FUTEX_\w+)_PRIVATE", r"\1|FUTEX_PRIVATE_FLAG", other)
+        words = {*re.sub(r"(SO_\w+)_OLD", r"\1", other).split("|")}
         return {*str(one).split("|")} == words - {"AT_STATX_SYNC_AS_STAT"}
     return True
+
+
+def is_same_structure(one: Any, other: str) -> bool:
+    """The same of what strace shows in brackets, as far as both have it."""
+    inside = other.strip("~")[1:-1]
+    if isinstance(one, dict):
+        parts = dict(part.split("=", 1) for part in split(inside) if "=" in part)
+        shared = {key for key in one.keys() & parts.keys() if not re.match(r"rlim_|stx?_mode", key)}
+        return all(is_same(one[key], parts[key]) for key in shared)
+    if isinstance(one, list):
+        found = split(inside) if re.search(r"\D", inside.replace(" ", "")) else inside.split()
+        return len(one) <= len(found) and all(map(is_same, one, found))
+    if re.match(r"~?\[", str(one)):
+        words = [f"SIG{name.replace('RTMIN', 'RT_0')}" for name in inside.split()]
+        return bool(one == f"{'~' * (other[0] == '~')}[{', '.join(words)}]")
+    if buffer := re.fullmatch(r'iov_base=(".*"), iov_len=\d+', inside):
+        return is_same(one, buffer[1])
+    return not (isinstance(one, int) and inside.isdigit()) or one == int(inside)
 
 
 def by_thread(seen: Sequence[Seen]) -> dict[str, list[Seen]]:
@@ -265,13 +345,45 @@ def test_what_another_argument_decides(lbtrace: Callable[..., Any], here: Path) 
         "prctl(option=PR_SET_TIMERSLACK, arg2=70000) = 0",
         "cmd=F_GETFL) = ",
         "cmd=F_SETFD, arg=0) = 0",
-        "cmd=F_SETLK, arg=0x7f",
-        "cmd=FIONBIO, arg=0x7f",
+        "cmd=F_SETLK, arg={l_type=F_WRLCK, l_whence=SEEK_SET, l_start=0, l_len=0, … 1 more}) = 0",
+        "cmd=FIONBIO, arg=1) = 0",
     ):
         assert call in done.stdout
+    (renamed,) = re.findall(r"prctl\(option=PR_SET_NAME.*", done.stdout)
+    assert renamed == 'prctl(option=PR_SET_NAME, arg2="renamed") = 0'
     where = ("--where", "arg == FD_CLOEXEC and cmd == F_SETFD")
     done = lbtrace("attach", "--syscall", "fcntl", *where, "--", *program(here))
     assert done.stdout.count("fcntl(") == done.stdout.count("cmd=F_SETFD, arg=FD_CLOEXEC") == 1
+
+
+SHOWN = (
+    "sa_flags=SA_RESTORER|SA_RESTART|SA_NODEFER, sa_mask=[SIGUSR2, SIGWINCH], … 1 more}",
+    "set=~[SIGINT, SIGRT_0, SIGRT_1]",
+    "set=[SIGUSR2, SIGWINCH], oset=0x",
+    "oset=~[SIGINT, SIGKILL, SIGSTOP, SIGRT_0, SIGRT_1]",
+    "optname=SO_LINGER, optval={l_onoff=1, l_linger=5}, optlen=8",
+    "optname=SO_SNDTIMEO, optval={tv_sec=2, tv_usec=500000}",
+    "optname=SO_KEEPALIVE, optval=<not read>, optlen=2) = -EINVAL",
+    'optname=TCP_CONGESTION, optval="reno", optlen=4',
+    "= 0, optval=1",
+    "event={events=EPOLLIN|EPOLLET, data.u64=7}",
+    "= 1, events=[{events=EPOLLIN, data.u64=7}]",
+    'vec=["one", "", "three", … 1 more], vlen=4) = 12',
+    "events=POLLIN|POLLPRI}], nfds=1, timeout=0) = 1, ufds=[{fd=",
+    "revents=POLLIN}]",
+    "= 0, arg=12",
+    '= 12, vec=["onet", "hreefour"]',
+    'msg={msg_name=127.0.0.1:9, msg_iov=["one", "", "three"], msg_controllen=0, … 1 more}',
+    '= 6, msg={msg_name=0x0, msg_iov=["abcd", "ef"], msg_controllen=0, msg_flags=0}',
+    '= 0, name={sysname="Linux", nodename="',
+)
+"""Of the calls of `name_structures`."""
+
+
+def test_what_structures_hold(lbtrace: Callable[..., Any], here: Path) -> None:
+    names = "rt_sig*,*sockopt,epoll*,writev,poll,ppoll,ioctl,readv,sendmsg,recvmsg,uname"
+    done = lbtrace("attach", "--syscall", names, "--", *program(here))
+    assert not [shown for shown in SHOWN if shown not in done.stdout], done.stdout
 
 
 def test_choices(lbtrace: Callable[..., Any], here: Path) -> None:
