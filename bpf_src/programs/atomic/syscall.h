@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /* System calls: lbtrace/probes/syscall.py. */
 #include "backup_programs.h"
+#include "executing.h"
 #include "hit.h"
 #include "stack/walk.h"
 
@@ -85,15 +86,24 @@ static __always_inline __u64 find_cookie_of_unread(void *cookies, __u64 number)
 }
 
 /* A thread enters or leaves a system call that has a probe. */
-static __always_inline void pass(__u64 cookie, struct pt_regs *regs, __u16 kind)
+static __always_inline void pass(__u64 cookie, struct pt_regs *regs, __u16 kind, __u64 number)
 {
+	const bool executes = (config.filtered || config.tells_open || config.keeping) &&
+			      EXECUTES(number);
+
 	if (!cookie)
 		return;
+	if (executes && kind == LBT_CLOSE)
+		follow_executed(regs);
 	begin_walks(NULL, 0, 0);
 	handle_hit_of(cookie - 1, regs, kind, false, NULL);
 	end_walks();
 	if (kind == LBT_CLOSE)
 		forget_unread();
+	if (executes && kind == LBT_CLOSE)
+		forget_executing();
+	else if (executes)
+		keep_executing(regs, cookie - 1);
 }
 
 SEC("?raw_tp/sys_enter")
@@ -106,7 +116,7 @@ int syscall_entered(__u64 *args)
 		return 0;
 	task = bpf_get_current_task_btf();
 	if (!LBT_32_BIT(task))
-		pass(cookie, (struct pt_regs *)bpf_task_pt_regs(task), LBT_OPEN);
+		pass(cookie, (struct pt_regs *)bpf_task_pt_regs(task), LBT_OPEN, args[1]);
 	return 0;
 }
 
@@ -122,7 +132,7 @@ int syscall_left(__u64 *args)
 		return 0;
 	if (has_unread())
 		cookie = find_cookie_of_unread(&syscall_left_cookies, number) ?: cookie;
-	pass(cookie, regs, LBT_CLOSE);
+	pass(cookie, regs, LBT_CLOSE, number);
 	return 0;
 }
 
