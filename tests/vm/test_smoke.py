@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +66,16 @@ def test_programs_are_built_by_name(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     known = {*programs.load(programs.TESTS / "programs/build.py").PROGRAMS, *programs.GENERATED}
     assert set(smoke.programs()) - known == {"many"}
+
+
+def test_what_is_left_out_is_there() -> None:
+    """Of each pattern, so that none stays when its tests are gone."""
+    left_out = programs.load(GUEST / "left_out.py")
+
+    done = pytest_as_in_guests(REPOSITORY, "--collect-only", "-p", "no:left_out", "tests/kernel")
+    lists = (left_out.COMMAND_LINE, left_out.SIMILAR, left_out.HEAVY, left_out.TOOLS)
+    for pattern in (*itertools.chain(*lists), *left_out.COOKIELESS, *left_out.MULTI):
+        assert re.search(pattern, done.stdout), pattern
 
 
 LEFT_OUT = """
