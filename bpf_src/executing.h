@@ -19,17 +19,21 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__type(key, __u64);
 	__type(value, struct lbt_executing);
-	__uint(max_entries, 4096);
-	__uint(map_flags, LBT_NO_PREALLOC);
+	__uint(max_entries, 256);
 } executing_calls SEC(".maps");
 
 /* in a section of its own: .rodata is that of programs that do not have this file */
 const struct lbt_executing no_executing SEC(".rodata.executing") = {};
 
-/* The system call of a thread that waits, by the position of the probe that opens it, and its key. */
-static __noinline struct lbt_open_call *find_syscall(struct pt_regs *regs, __u64 probe,
-						     struct lbt_call_key *key)
+static __always_inline struct pt_regs *user_registers(void)
 {
+	return (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+}
+
+/* The system call of a thread that waits, by the position of the probe that opens it, and its key. */
+static __noinline struct lbt_open_call *find_syscall(__u64 probe, struct lbt_call_key *key)
+{
+	struct pt_regs *regs = user_registers();
 	struct hit at = {};
 
 	if (!identify(&at))
@@ -40,21 +44,24 @@ static __noinline struct lbt_open_call *find_syscall(struct pt_regs *regs, __u64
 	return bpf_map_lookup_elem(&open_calls, key);
 }
 
-/* A call has begun that may execute a program: keeps its texts, if it waits. */
-static __noinline void keep_executing(struct pt_regs *regs, __u64 cookie)
+/*
+ * A call has begun that may execute a program: keeps its texts, if it waits. What is not static is
+ * verified once, not for each way that leads here.
+ */
+__noinline int keep_executing(__u64 probe)
 {
 	__u64 task = bpf_get_current_task();
 	struct lbt_call_key key = {};
-	struct lbt_open_call *call = find_syscall(regs, LBT_COOKIE_PROBE(cookie), &key);
+	struct lbt_open_call *call = find_syscall(probe, &key);
 	struct lbt_executing *kept;
 	const struct lbt_spec *spec = call ? bpf_map_lookup_elem(&specs, &call->spec) : NULL;
 
 	if (!spec)
-		return;
+		return 0;
 	bpf_map_update_elem(&executing_calls, &task, &no_executing, 0);
 	kept = bpf_map_lookup_elem(&executing_calls, &task);
 	if (!kept)
-		return;
+		return 0;
 	kept->key = key;
 	for (int i = 0; i < LBT_CHUNKS; i++) {
 		__u64 slot = spec->text_slot[i];
@@ -72,6 +79,7 @@ static __noinline void keep_executing(struct pt_regs *regs, __u64 cookie)
 		    (got == LBT_SMALL_CHUNK && spec->fetch[slot].limit >= LBT_SMALL_CHUNK))
 			kept->faults |= 1 << slot;
 	}
+	return 0;
 }
 
 static __noinline void follow_room(const struct lbt_call_key *from, const struct lbt_call_key *to)
@@ -97,7 +105,7 @@ static __noinline void follow_nesting(const struct lbt_call_key *to)
  * Such a call returns. If it has executed a program, it waits where it will be looked for now, and its
  * texts are those that were kept.
  */
-static __noinline void follow_executed(struct pt_regs *regs)
+__noinline int follow_executed(void)
 {
 	__u64 task = bpf_get_current_task();
 	struct lbt_executing *kept = bpf_map_lookup_elem(&executing_calls, &task);
@@ -105,8 +113,8 @@ static __noinline void follow_executed(struct pt_regs *regs)
 	const struct lbt_spec *spec = call ? bpf_map_lookup_elem(&specs, &call->spec) : NULL;
 	struct lbt_call_key key = {};
 
-	if (!spec || RESULT0(regs))
-		return;
+	if (!spec || RESULT0(user_registers()))
+		return 0;
 	for (int i = 0; i < LBT_CHUNKS; i++) {
 		__u64 slot = spec->text_slot[i];
 
@@ -119,14 +127,15 @@ static __noinline void follow_executed(struct pt_regs *regs)
 	}
 	call->faults |= kept->faults;
 	call->around_frame = 0; /* it was the program's */
-	if (find_syscall(regs, kept->key.probe, &key) == call)
-		return;
+	if (find_syscall(kept->key.probe, &key) == call)
+		return 0;
 	bpf_map_update_elem(&open_calls, &key, call, 0);
 	bpf_map_delete_elem(&open_calls, &kept->key);
 	if (config.rooms)
 		follow_room(&kept->key, &key);
 	if (config.nesting)
 		follow_nesting(&key);
+	return 0;
 }
 
 static __noinline void forget_executing(void)

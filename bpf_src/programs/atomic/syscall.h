@@ -86,24 +86,21 @@ static __always_inline __u64 find_cookie_of_unread(void *cookies, __u64 number)
 }
 
 /* A thread enters or leaves a system call that has a probe. */
-static __always_inline void pass(__u64 cookie, struct pt_regs *regs, __u16 kind, __u64 number)
+static __always_inline void pass(__u64 cookie, struct pt_regs *regs, __u16 kind)
 {
-	const bool executes = (config.filtered || config.tells_open || config.keeping) &&
-			      EXECUTES(number);
-
 	if (!cookie)
 		return;
-	if (executes && kind == LBT_CLOSE)
-		follow_executed(regs);
 	begin_walks(NULL, 0, 0);
 	handle_hit_of(cookie - 1, regs, kind, false, NULL);
 	end_walks();
 	if (kind == LBT_CLOSE)
 		forget_unread();
-	if (executes && kind == LBT_CLOSE)
-		forget_executing();
-	else if (executes)
-		keep_executing(regs, cookie - 1);
+}
+
+/* Whether a call, which may execute a program, may wait for its return. */
+static __always_inline bool may_execute(__u64 number)
+{
+	return (config.filtered || config.tells_open || config.keeping) && EXECUTES(number);
 }
 
 SEC("?raw_tp/sys_enter")
@@ -115,8 +112,11 @@ int syscall_entered(__u64 *args)
 	if (!cookie) /* of all calls on the machine most have no probe */
 		return 0;
 	task = bpf_get_current_task_btf();
-	if (!LBT_32_BIT(task))
-		pass(cookie, (struct pt_regs *)bpf_task_pt_regs(task), LBT_OPEN, args[1]);
+	if (LBT_32_BIT(task))
+		return 0;
+	pass(cookie, (struct pt_regs *)bpf_task_pt_regs(task), LBT_OPEN);
+	if (may_execute(args[1]))
+		keep_executing(LBT_COOKIE_PROBE(cookie - 1));
 	return 0;
 }
 
@@ -132,7 +132,11 @@ int syscall_left(__u64 *args)
 		return 0;
 	if (has_unread())
 		cookie = find_cookie_of_unread(&syscall_left_cookies, number) ?: cookie;
-	pass(cookie, regs, LBT_CLOSE, number);
+	if (may_execute(number))
+		follow_executed();
+	pass(cookie, regs, LBT_CLOSE);
+	if (may_execute((__s64)SYSCALL_NUMBER(regs))) /* read again: the verifier would walk all twice */
+		forget_executing();
 	return 0;
 }
 
