@@ -30,7 +30,6 @@
 /* The system call that a task makes by its registers, negative: none. Programs of 32 bits number them
  * otherwise. */
 #define SYSCALL_NUMBER(r) (((struct pt_regs___call *)(r))->orig_ax)
-#define EXECUTES(number) ((number) == 59 || (number) == 322) /* execve, execveat */
 #define LBT_32_BIT(task) ((task)->thread_info.status & 2) /* TS_COMPAT */
 #define EACH_REGISTER(X)                                                                           \
 	X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)      \
@@ -73,7 +72,6 @@ static __always_inline __u64 thread_pointer(void)
 	 ((r)->user_regs.pstate >> 29 & 1 ? 0 : LBT_FLAG_NO_CARRY))
 #define GO_REGISTER(r) ((r)->user_regs.regs[28])
 #define SYSCALL_NUMBER(r) (((struct pt_regs___call *)(r))->syscallno)
-#define EXECUTES(number) ((number) == 221 || (number) == 281) /* execve, execveat */
 #define LBT_32_BIT(task) ((task)->thread_info.flags >> 22 & 1) /* TIF_32BIT */
 #define EACH_REGISTER(X)                                                                           \
 	X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)      \

@@ -122,7 +122,7 @@ static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *va
 		}
 		length = got;
 		if (got == size) {
-			length = (__s64)from >= 0 ? rest_of_string(from + size) : LBT_UNKNOWN;
+			length = f->space == LBT_USER ? rest_of_string(from + size) : LBT_UNKNOWN;
 			length = length > 0xffffffff ? length : length + size;
 		}
 	} else {

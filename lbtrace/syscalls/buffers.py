@@ -116,8 +116,6 @@ def with_buffers(
             by = next(n for n, each in enumerate(call.parameters) if each.name == value.type.by)
             members = (Value("", value.type, slot_of(by)), value)
             parameters[at] = replace(value, members=members)
-    if name in REPLACING:  # whose texts the kernel keeps, if they wait for the result
-        fetches = [replace(f, space="either") if f.read == "string" else f for f in fetches]
     made = replace(values, parameters=tuple(parameters), fetches=tuple(fetches))
     if values.result is None:
         return CallBuffers(made)

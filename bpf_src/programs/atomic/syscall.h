@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /* System calls: lbtrace/probes/syscall.py. */
 #include "backup_programs.h"
-#include "executing.h"
 #include "hit.h"
 #include "stack/walk.h"
 
@@ -97,12 +96,6 @@ static __always_inline void pass(__u64 cookie, struct pt_regs *regs, __u16 kind)
 		forget_unread();
 }
 
-/* Whether a call, which may execute a program, may wait for its return. */
-static __always_inline bool may_execute(__u64 number)
-{
-	return (config.filtered || config.tells_open || config.keeping) && EXECUTES(number);
-}
-
 SEC("?raw_tp/sys_enter")
 int syscall_entered(__u64 *args)
 {
@@ -112,11 +105,8 @@ int syscall_entered(__u64 *args)
 	if (!cookie) /* of all calls on the machine most have no probe */
 		return 0;
 	task = bpf_get_current_task_btf();
-	if (LBT_32_BIT(task))
-		return 0;
-	pass(cookie, (struct pt_regs *)bpf_task_pt_regs(task), LBT_OPEN);
-	if (may_execute(args[1]))
-		keep_executing(LBT_COOKIE_PROBE(cookie - 1));
+	if (!LBT_32_BIT(task))
+		pass(cookie, (struct pt_regs *)bpf_task_pt_regs(task), LBT_OPEN);
 	return 0;
 }
 
@@ -132,11 +122,7 @@ int syscall_left(__u64 *args)
 		return 0;
 	if (has_unread())
 		cookie = find_cookie_of_unread(&syscall_left_cookies, number) ?: cookie;
-	if (may_execute(number))
-		follow_executed();
 	pass(cookie, regs, LBT_CLOSE);
-	if (may_execute((__s64)SYSCALL_NUMBER(regs))) /* read again: the verifier would walk all twice */
-		forget_executing();
 	return 0;
 }
 
