@@ -363,7 +363,6 @@ struct lbt_config {
 	__u32 extremes;	     /* also the least and the most of them */
 	__u32 stack_depth;   /* frames of each call's stack that are sent with it, 0: none */
 	__u32 walks_stacks;  /* some program walks stacks */
-	__u32 backing_file;  /* FMODE_BACKING, of files below an overlay (include/linux/fs.h) */
 	__u32 unwind_tables; /* callers are found by tables where there are some */
 	__u32 nesting;	     /* of calls that are timed, or shown if left, it is known what is below them */
 	__u32 times_inner;   /* of the former: and how long that took */

@@ -249,6 +249,7 @@ struct vm_userfaultfd_ctx {
 
 struct super_block {
 	unsigned int s_dev;
+	unsigned long s_magic;
 };
 
 struct inode {

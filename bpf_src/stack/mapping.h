@@ -157,17 +157,29 @@ struct {
 	__uint(max_entries, 8192);
 } known_mappings SEC(".maps");
 
+/* FMODE_BACKING (include/linux/fs.h): the one or the other, as kernels from 6.12 to 6.14 moved it. */
+#define LBT_BACKING (1 << 24 | 1 << 25)
+#define LBT_OVERLAY 0x794c7630 /* include/uapi/linux/magic.h: OVERLAYFS_SUPER_MAGIC, */
+#define LBT_FUSE 0x65735546    /* FUSE_SUPER_MAGIC */
+
 /*
  * The file that /proc/PID/maps and perf events name (6.7: file_user_inode()): where an overlay lets the
- * mapping be of a file below, as in containers, that of the overlay.
+ * mapping be of a file below, as in containers, that of the overlay. As the bit may mean something
+ * else, what is found must be of such a file system.
  */
 static __always_inline struct inode *shown_inode(struct file *file)
 {
 	struct backing_file *backing = (void *)file;
+	struct inode *inode;
+	unsigned long magic;
 
 	if (bpf_core_field_exists(backing->user_path) &&
-	    BPF_CORE_READ(file, f_mode) & config.backing_file)
-		return BPF_CORE_READ(backing, user_path.dentry, d_inode);
+	    BPF_CORE_READ(file, f_mode) & LBT_BACKING) {
+		inode = BPF_CORE_READ(backing, user_path.dentry, d_inode);
+		magic = BPF_CORE_READ(inode, i_sb, s_magic);
+		if (magic == LBT_OVERLAY || magic == LBT_FUSE)
+			return inode;
+	}
 	return BPF_CORE_READ(file, f_inode);
 }
 

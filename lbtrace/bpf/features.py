@@ -140,13 +140,6 @@ def preempts() -> bool:
     return "(full)" in modes or "(lazy)" in modes
 
 
-def backing_file(release: str) -> int:
-    """Return the bit that marks a file of the kernel which an overlay has opened below itself
-    (FMODE_BACKING of 6.7, which 6.14 has moved, "fs: get rid of __FMODE_NONOTIFY kludge")."""
-    numbers = re.match(r"(\d+)\.(\d+)", release)
-    return 1 << (25 if numbers and (int(numbers[1]), int(numbers[2])) < (6, 14) else 24)
-
-
 def typed_task() -> bool:
     """Return whether probes can read the current task directly (5.11)."""
     return _helper(lib.BPF_FUNC_get_current_task_btf)

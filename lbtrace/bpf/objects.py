@@ -24,7 +24,7 @@ from lbtrace.bpf.aggregates import (
     shape,
 )
 from lbtrace.bpf.backup_programs import TURN, TURNS, loses, served_by
-from lbtrace.bpf.features import backing_file, finds_mappings, has_btf, may_sleep, typed_task
+from lbtrace.bpf.features import finds_mappings, has_btf, may_sleep, typed_task
 from lbtrace.bpf.gate import check, check_pointer, start_log
 from lbtrace.bpf.kernel_links import KernelLinks
 from lbtrace.bpf.specs import Specs
@@ -294,7 +294,6 @@ class TraceObject:
             namespace = os.stat("/proc/self/ns/pid")
             config.pidns_device, config.pidns_inode = namespace.st_dev, namespace.st_ino
         config.typed_task = self._typed_task
-        config.backing_file = backing_file(os.uname().release)
         return config
 
     def _shape_maps(

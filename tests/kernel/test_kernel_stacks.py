@@ -105,7 +105,8 @@ def test_functions_of_the_kernel(lbtrace: Run, programs: Path, tmp_path: Path) -
         assert callers in [each[-len(callers) :] for each in truth]
         assert re.match(r"(vfs_fsync_range|do_fsync|__x64_sys_fsync)\+", callers[0])
         names = [place.split("+")[0] for place in places(frames, kernel=False)]
-        assert [n for n in names if n in ("put", "save", "main")] == ["put", "save", "main"]
+        found = [n for n in names if n in ("put", "save", "main")]
+        assert found == ["put", "save", "main"], stack
         assert stack["end"] == "outermost"
     shown = lbtrace("attach", "--kernel", "noop_fsync", "--stack", "30", *program).stdout
     assert len(re.findall(r"← \w*fsync\w*\+0x\w+ \[k\]\n", shown)) >= 3

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import programs
 import smoke
 from kernels import KERNELS
 
@@ -48,3 +51,13 @@ def test_those_of_the_newest_kernel_are_tests() -> None:
 
 def test_each_row_has_a_reason() -> None:
     assert [row.test for row in smoke.ROWS if not row.shows] == []
+
+
+def test_what_is_left_out_is_there() -> None:
+    """Of each pattern, so that none stays when its tests are gone."""
+    left_out = programs.load(GUEST / "left_out.py")
+
+    done = pytest_as_in_guests(REPOSITORY, "--collect-only", "-p", "no:left_out", "tests/kernel")
+    lists = (left_out.COMMAND_LINE, left_out.SIMILAR, left_out.HEAVY, left_out.TOOLS)
+    for pattern in (*itertools.chain(*lists), *left_out.COOKIELESS, *left_out.MULTI):
+        assert re.search(pattern, done.stdout), pattern
