@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from iced_x86 import Decoder, Instruction, Mnemonic
 from msgspec import Struct
@@ -25,11 +25,10 @@ class WorkItem(Struct, frozen=True):
     source: int = 0
 
 
-class Out(Struct, frozen=True):
-    """An instruction by which the function is left; the stack pointer is ``sinks`` bytes
+class Out(NamedTuple):
+    """How the function is left by an instruction; the stack pointer is ``sinks`` bytes
     below its value at entry there. A ``computed`` jump may also stay."""
 
-    instruction: Instruction
     kind: ExitKind
     sinks: int = 0
     computed: bool = False
@@ -41,8 +40,7 @@ class ReachedCode(NativeCode):
     ``instructions`` are those reached, by their addresses. Computed jumps
     to the same places meet at one with a negative number, so that they need not be followed one by
     one: ``meetings``. ``outs`` are the exits, ``hidden`` describes exits that no probe can watch.
-    ``loops_to_entry`` says that a jump leads to the first instruction, ``tables`` where in the code
-    tables lie; ``landed`` are the landing pads that were followed. It ``loses_stack`` if the stack
+    ``loops_to_entry`` says that a jump leads to the first instruction, ``landed`` are the landing pads that were followed. It ``loses_stack`` if the stack
     pointer moves by what is known only at run time (``alloca``): what is known of it on one of
     several ways is wrong on others then.
     """
@@ -53,7 +51,6 @@ class ReachedCode(NativeCode):
         self.meetings: dict[int, list[int]] = {}
         self.outs: dict[int, Out] = {}
         self.hidden: dict[int, str] = {}
-        self.tables: list[range] = []
         self.loops_to_entry = False
         self.landed: set[int] = set()
         self.gave_up = False
@@ -98,15 +95,12 @@ class ReachedCode(NativeCode):
         lib.lbt_flow_straight_line(self.native, ip, into, count)
         return [*ffi.unpack(into, count)]
 
-    def is_certain(self, start: int, length: int) -> bool:
-        """Return whether nothing else that was found says other than that an instruction of so many
-        bytes is at ``start``."""
-        if self.gave_up:
+    def is_certain(self, address: int) -> bool:
+        """Return whether an instruction at ``address`` was reached, and nothing else that was found
+        says other than that."""
+        if self.gave_up or address < 0:
             return False
-        for table in self.tables:
-            if table.start < start + length and start < table.stop:
-                return False
-        return bool(lib.lbt_flow_is_apart(self.native, start))
+        return bool(lib.lbt_flow_is_certain(self.native, address))
 
     def reached(self, uncertain: bool) -> dict[int, int]:
         """Return all instructions, or those that are certain, by their addresses, and their
@@ -114,13 +108,7 @@ class ReachedCode(NativeCode):
         most = 0 if self.gave_up and not uncertain else len(self.instructions)
         starts, ends = ffi.new("uint64_t[]", most), ffi.new("uint64_t[]", most)
         count = most and lib.lbt_flow_reached(self.native, not uncertain, starts, ends)
-        found = dict(zip(ffi.unpack(starts, count), ffi.unpack(ends, count), strict=True))
-        if uncertain:
-            return found
-        for table in self.tables:
-            for ip in [i for i, end in found.items() if table.start < end and i < table.stop]:
-                del found[ip]
-        return found
+        return dict(zip(ffi.unpack(starts, count), ffi.unpack(ends, count), strict=True))
 
     def labels(self) -> list[int]:
         """Return the addresses that the code takes."""
