@@ -137,19 +137,19 @@ class _Guard:
 def _cpp(name: str) -> str:
     from lbtrace.elf._demangle import ffi, lib
 
-    into = _room()
-    done = lib.lbt_demangle(name.encode(errors="replace"), into, min(LARGEST, 1024 + 64 * len(name)))
+    into = _allocator()("char[]", min(LARGEST, 1024 + 64 * len(name)))
+    done = lib.lbt_demangle(name.encode(errors="replace"), into, len(into))
     if done < 0:
         raise _Unbounded
     return str(ffi.string(into), errors="replace") if done else ""
 
 
 @cache
-def _room() -> Any:
-    """Memory for one name."""
+def _allocator() -> Any:
+    """What gives memory that is not cleared."""
     from lbtrace.elf._demangle import ffi
 
-    return ffi.new("char[]", LARGEST)
+    return ffi.new_allocator(should_clear_after_alloc=False)
 
 
 def _rust(name: str) -> str:

@@ -15,7 +15,12 @@ from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic
 from lbtrace.machine.code import Code, FloatSpills, Read
 from lbtrace.machine.interface import UNFIT, SitePlanner
 from lbtrace.machine.x86_64.candidates import Candidate, branches_of, site_of, why_unsafe
-from lbtrace.machine.x86_64.kernel_rules import ALIKE, is_long_nop, is_refused
+from lbtrace.machine.x86_64.kernel_rules import (
+    ALIKE,
+    is_emulated_push,
+    is_long_nop,
+    is_refused,
+)
 from lbtrace.machine.x86_64.operands import REGISTERS, WRITES, added_number
 from lbtrace.model import Fetch, Site
 
@@ -27,12 +32,20 @@ NOP = "kernels may put a call in the place of the nop there"
 
 AVOIDED = "kernels may put a call in the place of the nop before it"
 
+_LOW = ("ax", "cx", "dx", "bx", "sp", "bp", "si", "di")
+
 _REASONS = (
     "emulated",
     "emulated from Linux 6.16 on",
     "no emulated instruction is within reach",
 )
 """Why a place was chosen, by its cost."""
+
+
+_PUSHED = {bytes([0x50 + n]): f"r{name}" for n, name in enumerate(_LOW)} | {
+    bytes([0x41, 0x50 + n]): f"r{8 + n}" for n in range(8)
+}
+"""The registers that ``push`` stores: Intel SDM volume 2, PUSH."""
 
 
 class Planner(SitePlanner):
@@ -51,6 +64,10 @@ class Planner(SitePlanner):
         never_back: Callable[[int], bool] = lambda target: False,
     ) -> Site | None:
         """See `lbtrace.machine.SitePlanner.choose`."""
+        raw = code.code[: 1 + code.code.startswith(b"\x41")]
+        if is_emulated_push(raw):  # most functions begin so
+            shown = f"push {_PUSHED[raw]}"
+            return Site(code.address, code.offset, 0, shown, True, _REASONS[0])
         places: list[Candidate] = []
         nop = 1 << 64
         first = ""

@@ -91,8 +91,10 @@ class SwitchTables:
         self._writes: dict[int, frozenset[str]] = {}
 
     def forget(self) -> None:
-        """Forget what may have changed, as more code has become known."""
-        self._tables.clear()
+        """Forget what may have changed, as more code has become known: a table near the jump, the
+        length of which is known, stays what it is."""
+        sure = {key: found for key, found in self._tables.items() if found and None not in key[2:]}
+        self._tables = {key: found for key, found in sure.items() if key[3]}
 
     def is_sum(self, jump: Instruction) -> bool:
         """Return whether the target of ``jump`` is computed from more than a pointer: then it is
