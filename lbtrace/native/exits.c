@@ -152,5 +152,5 @@ int lbt_flow_exits(struct lbt_flow *flow, const struct lbt_steps *steps, const u
 	}
 	*left = (struct lbt_left){.exits = flow->exits.items, .entries = flow->entries.items,
 				  .exit_count = flow->exits.count};
-	return flow->failed ? LBT_NO_STEP : 0;
+	return count && flow->failed ? LBT_NO_STEP : 0;
 }

@@ -207,5 +207,5 @@ class Flow(ReachedCode):
             self.hidden.pop(self._found.outs[number].address, None)
         self._note_outs(self._found)
         for ip, why in [*self.hidden.items()]:
-            if why.startswith(TRAP) and ip in self.instructions:
+            if why.startswith(TRAP) and lib.lbt_flow_length(self.native, ip):
                 del self.hidden[ip]  # it is reached otherwise

@@ -31,17 +31,8 @@ from lbtrace.model.wire_limits import RANGES
 _COMPUTED = re.compile(rb"\xff[\x20-\x24\x26\x27\x60-\x67\xa0-\xa7\xe0-\xe7]")
 """Whatever may be a jump to where a register or a table says: Intel SDM volume 2, JMP."""
 
-_FAR_BACK = re.compile(rb"(?:\xe9|\x0f[\x80-\x8f])(?=(..[\x00-\xff]\xff))", re.DOTALL)
-"""Whatever may be a jump backward by up to 16 MB: Jcc, JMP."""
-
-_SHORT_BACK = re.compile(rb"[\x70-\x7f\xe0-\xe3\xeb](?=([\x80-\xfe]))")
-"""Whatever may be a jump backward by up to 128 bytes: Jcc, JMP, JRCXZ, LOOP."""
-
 LONGEST = 15
 """Bytes of an instruction, at most (Intel SDM 2.3.11)."""
-
-_SHORT = 128
-"""The bytes within which a short jump leads back to a function's first instruction."""
 
 _FAR = re.compile(rb"\x0f[\x80-\x8f](?=(....))", re.DOTALL)
 """Conditional jumps that lead farther than 128 bytes, as to parts apart."""
@@ -65,8 +56,8 @@ class Finder(ExitFinder):
         hidden = list(flow.hidden.values())
         found: list[Exit] = []
         entries = 0
-        left = self._look(flow, pads) if flow.outs else None
-        for number in range(left.exit_count if left else 0):
+        left = self._look(flow, pads)
+        for number in range(left.exit_count):
             exit = left.exits[number]
             out = flow.outs[exit.address]
             site = self._site(flow, exit, out)
@@ -156,14 +147,13 @@ class Finder(ExitFinder):
 
     def may_loop_to_entry(self, parts: Sequence[Code]) -> bool:
         """See `lbtrace.machine.ExitFinder.may_loop_to_entry`. Nothing is decoded."""
-        code = parts[0]
-        if _COMPUTED.search(code.code):
+        code, start = parts[0], parts[0].address
+        if _COMPUTED.search(code.code) or any(self.jumps(code, range(start, start + 1))):
             return True
-        short = _leads(_SHORT_BACK, code.code[:_SHORT])
-        far = _leads(_FAR_BACK, code.code)
-        if not all(to for found in (short, far) for _, to in found):
-            return True
-        branches = (code.address + to for _, to in _leads(_FAR, code.code))
+        branches = (
+            start + match.end() + len(match[1]) + int.from_bytes(match[1], "little", signed=True)
+            for match in _FAR.finditer(code.code)
+        )
         return may_come_back(parts, branches, self.jumps)
 
     def jumps(self, code: Code, to: range) -> Iterator[int]:
@@ -207,11 +197,3 @@ class Finder(ExitFinder):
             reason = "counts where it jumps"
         emulated = bool(exit.emulated)
         return Site(ip, offset, out.sinks, shown, emulated, reason, unless, only, jump)
-
-
-def _leads(jumps: re.Pattern[bytes], code: bytes) -> Iterator[tuple[int, int]]:
-    """Where in ``code`` what looks like ``jumps`` begins and leads."""
-    for match in jumps.finditer(code):
-        distance = match[1]
-        end = match.end() + len(distance)
-        yield match.start(), end + int.from_bytes(distance, "little", signed=True)

@@ -32,20 +32,12 @@ NOP = "kernels may put a call in the place of the nop there"
 
 AVOIDED = "kernels may put a call in the place of the nop before it"
 
-_LOW = ("ax", "cx", "dx", "bx", "sp", "bp", "si", "di")
-
 _REASONS = (
     "emulated",
     "emulated from Linux 6.16 on",
     "no emulated instruction is within reach",
 )
 """Why a place was chosen, by its cost."""
-
-
-_PUSHED = {bytes([0x50 + n]): f"r{name}" for n, name in enumerate(_LOW)} | {
-    bytes([0x41, 0x50 + n]): f"r{8 + n}" for n in range(8)
-}
-"""The registers that ``push`` stores: Intel SDM volume 2, PUSH."""
 
 
 class Planner(SitePlanner):
@@ -66,8 +58,7 @@ class Planner(SitePlanner):
         """See `lbtrace.machine.SitePlanner.choose`."""
         raw = code.code[: 1 + code.code.startswith(b"\x41")]
         if is_emulated_push(raw):  # most functions begin so
-            shown = f"push {_PUSHED[raw]}"
-            return Site(code.address, code.offset, 0, shown, True, _REASONS[0])
+            return Site(code.address, code.offset, 0, _shown(raw), True, _REASONS[0])
         places: list[Candidate] = []
         nop = 1 << 64
         first = ""
@@ -140,6 +131,12 @@ class Planner(SitePlanner):
             if step is None or (step[0] and returns) or not step[1].isdisjoint(keep):
                 return
             delta += step[0]
+
+
+@lru_cache
+def _shown(push: bytes) -> str:
+    """How an instruction is written that is the same everywhere."""
+    return iced_x86.FastFormatter().format(Decoder(64, push).decode())
 
 
 @lru_cache(ALIKE)

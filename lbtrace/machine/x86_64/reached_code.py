@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from iced_x86 import Decoder, Instruction, Mnemonic
@@ -11,7 +11,6 @@ from msgspec import Struct
 from lbtrace.machine._code_scan import ffi, lib
 from lbtrace.machine.code import Code, ExitKind
 from lbtrace.machine.function_code import Around
-from lbtrace.machine.x86_64.flow_lookups import Instructions
 from lbtrace.machine.x86_64.native_code import TOO_MUCH, NativeCode, UnfitError
 from lbtrace.machine.x86_64.stack_depth import Stack
 
@@ -34,20 +33,32 @@ class Out(NamedTuple):
     computed: bool = False
 
 
+class _Instructions(dict[int, Instruction]):
+    """Each is decoded when it is needed."""
+
+    def __init__(self, decode: Callable[[int], Instruction]) -> None:
+        super().__init__()
+        self._decode = decode
+
+    def __missing__(self, ip: int) -> Instruction:
+        found = self[ip] = self._decode(ip)
+        return found
+
+
 class ReachedCode(NativeCode):
     """The code of a function as far as it is known.
 
-    ``instructions`` are those reached, by their addresses. Computed jumps
+    ``instructions`` has those reached, by their addresses. Computed jumps
     to the same places meet at one with a negative number, so that they need not be followed one by
     one: ``meetings``. ``outs`` are the exits, ``hidden`` describes exits that no probe can watch.
-    ``loops_to_entry`` says that a jump leads to the first instruction, ``landed`` are the landing pads that were followed. It ``loses_stack`` if the stack
-    pointer moves by what is known only at run time (``alloca``): what is known of it on one of
-    several ways is wrong on others then.
+    ``loops_to_entry`` says that a jump leads to the first instruction, ``landed`` are the landing
+    pads that were followed. It ``loses_stack`` if the stack pointer moves by what is known only at
+    run time (``alloca``): what is known of it on one of several ways is wrong on others then.
     """
 
     def __init__(self, parts: Sequence[Code], around: Around, native: Any) -> None:
         super().__init__(parts, around, native)
-        self.instructions = Instructions(native, self._decode_at)
+        self.instructions = _Instructions(self._decode_at)
         self.meetings: dict[int, list[int]] = {}
         self.outs: dict[int, Out] = {}
         self.hidden: dict[int, str] = {}
@@ -59,6 +70,7 @@ class ReachedCode(NativeCode):
         self._decoder: Any = None
         self._taken: list[int] = []
         self._looked_at = 0
+        self._first = ffi.new("const uint64_t **")
 
     def _decode_at(self, ip: int) -> Instruction:
         part = self.part(ip)
@@ -69,6 +81,11 @@ class ReachedCode(NativeCode):
         self._decoder.ip = ip
         decoded: Instruction = self._decoder.decode()
         return decoded
+
+    def taken(self) -> list[int]:
+        """Return the addresses of the instructions, in the order in which they were reached."""
+        count = lib.lbt_flow_taken(self.native, self._first)
+        return ffi.unpack(self._first[0], count) if count else []
 
     def meet(self, meeting: int, ip: int) -> None:
         """Note that the computed jump at ``ip`` leads to where others meet."""
@@ -105,14 +122,14 @@ class ReachedCode(NativeCode):
     def reached(self, uncertain: bool) -> dict[int, int]:
         """Return all instructions, or those that are certain, by their addresses, and their
         ends."""
-        most = 0 if self.gave_up and not uncertain else len(self.instructions)
+        most = 0 if self.gave_up and not uncertain else len(self.taken())
         starts, ends = ffi.new("uint64_t[]", most), ffi.new("uint64_t[]", most)
         count = most and lib.lbt_flow_reached(self.native, not uncertain, starts, ends)
         return dict(zip(ffi.unpack(starts, count), ffi.unpack(ends, count), strict=True))
 
     def labels(self) -> list[int]:
         """Return the addresses that the code takes."""
-        count = len(self.instructions) - self._looked_at
+        count = lib.lbt_flow_taken(self.native, self._first) - self._looked_at
         if count > 0:
             into = ffi.new("uint64_t[]", count)
             found = lib.lbt_flow_labels(self.native, self._looked_at, into, count)

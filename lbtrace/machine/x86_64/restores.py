@@ -165,10 +165,9 @@ class Steps:
         self._count += 1
 
     def _number(self, restored: Restored) -> None:
-        sinks, base = (
-            lib.LBT_NO_DEPTH if depth is None else depth for depth in (restored.sinks, restored.base)
-        )
-        if not lib.lbt_steps_restored(self.native, sinks, base):
+        depths = (restored.sinks, restored.base)
+        known = (lib.LBT_NO_DEPTH if depth is None else depth for depth in depths)
+        if not lib.lbt_steps_restored(self.native, *known):
             raise MemoryError
 
     def limited(self) -> Steps:

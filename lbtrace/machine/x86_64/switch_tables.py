@@ -129,7 +129,8 @@ class SwitchTables:
                     return found
         labels = dict.fromkeys(self._code.labels())
         if loads.memory_base in _FRAME and not loads.memory_index:  # several have stored there
-            entries = filter(_is_entry, self._code.instructions.values())
+            reached = map(self._code.instructions.__getitem__, self._code.taken())
+            entries = filter(_is_entry, reached)
             labels |= dict.fromkeys(i.memory_displacement for i in entries if not i.memory_base)
         for most in limits:  # any that the function takes the address of
             tables = [self._table(start, size, most, near=False) for start in labels]
