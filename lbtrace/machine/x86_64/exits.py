@@ -80,7 +80,7 @@ class Finder(ExitFinder):
         """What native code says of the exits (``struct lbt_left``)."""
         outs, native = flow.outs, flow.native
         known = not (flow.hidden or flow.loses_stack or any(o.computed for o in outs.values()))
-        for pad in pads if known else ():
+        for pad in filter(flow.part, pads) if known else ():
             lib.lbt_flow_land(native, pad)
         self._steps = self._steps.limited()
         steps, left, given = self._steps, self._left, ffi.new("uint64_t[]", [*outs])
@@ -148,7 +148,8 @@ class Finder(ExitFinder):
     def may_loop_to_entry(self, parts: Sequence[Code]) -> bool:
         """See `lbtrace.machine.ExitFinder.may_loop_to_entry`. Nothing is decoded."""
         code, start = parts[0], parts[0].address
-        if _COMPUTED.search(code.code) or any(self.jumps(code, range(start, start + 1))):
+        back = self.jumps(code, range(start, start + 1))
+        if _COMPUTED.search(code.code) or any(True for _ in back):
             return True
         branches = (
             start + match.end() + len(match[1]) + int.from_bytes(match[1], "little", signed=True)

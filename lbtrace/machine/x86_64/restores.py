@@ -64,8 +64,9 @@ class Restored(Struct, frozen=True):
     ) -> Restored | None:
         """Return the same one ``instruction`` earlier; None if it may fault or have other
         effects."""
-        plain = all(map(_is_plain, _registers(instruction)))
-        if instruction.mnemonic not in _HARMLESS or not plain:
+        if instruction.mnemonic not in _HARMLESS:
+            return None
+        if not all(map(_is_plain, _registers(instruction))):
             return None
         info = factory.info(instruction)
         written = {
