@@ -304,9 +304,8 @@ class CodeContext:
         extent = self._functions.extent(address)
         go = self._table.go
         resumes = go is not None and go.start <= address < go.end
-        if extent is None or extent.start != address:
-            return False
-        if not resumes and self._returns(address, extent=extent):
+        begins = extent is not None and extent.start == address
+        if not begins or (not resumes and self._returns(address, extent=extent)):
             return False
         function = self._functions.holding(address)
         assert function is not None
