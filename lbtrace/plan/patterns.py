@@ -24,8 +24,8 @@ from lbtrace.validation import split_listed
 _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 _WHITESPACE = re.compile(r"\s+")
 
-_MANGLED = re.compile(r"/\^_(Z|R)[^|]*/$")
-"""Regular expressions of which only symbols are to begin as they do."""
+_MANGLED = re.compile(r"/\^_Z(?![?*{])[^|]*/$")
+"""Regular expressions that only symbols match: they begin as mangled names of C++ do."""
 
 COPY = re.compile(r"(\.(constprop|isra|lto_priv|llvm)\.\w+)+")
 """What gcc and LLVM append to the names of whole copies of functions: a call
