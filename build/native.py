@@ -63,6 +63,7 @@ OWN = {
         "flow_view",
         "flow_ends",
         "epilogues",
+        "exits",
     ),
 }
 """Modules that are made of files of lbtrace/native alone."""

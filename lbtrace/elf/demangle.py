@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from contextlib import redirect_stdout
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import Any
 
 LEGACY_RUST = re.compile(r"_ZN.*17h[0-9a-f]{16}E")
 OVERLONG = re.compile(r"\d{20}.{20}")
@@ -136,11 +137,19 @@ class _Guard:
 def _cpp(name: str) -> str:
     from lbtrace.elf._demangle import ffi, lib
 
-    into = ffi.new("char[]", min(LARGEST, 1024 + 64 * len(name)))
+    into = _allocator()("char[]", min(LARGEST, 1024 + 64 * len(name)))
     done = lib.lbt_demangle(name.encode(errors="replace"), into, len(into))
     if done < 0:
         raise _Unbounded
     return str(ffi.string(into), errors="replace") if done else ""
+
+
+@cache
+def _allocator() -> Any:
+    """What gives memory that is not cleared."""
+    from lbtrace.elf._demangle import ffi
+
+    return ffi.new_allocator(should_clear_after_alloc=False)
 
 
 def _rust(name: str) -> str:

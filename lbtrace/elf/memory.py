@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import compress
 from struct import Struct as Layout
 
 from lbtrace.elf.image import PT_LOAD, Image
@@ -105,6 +106,8 @@ class Memory:
         """Addresses and the link-time values that relative relocations give them."""
         found: dict[int, int] = {}
         for table in self._tables:
-            rows = RELA.iter_unpack(table.bytes)
-            found.update((at, addend) for at, info, addend in rows if info == self._relative)
+            words = memoryview(table.bytes).cast("Q")
+            relative = map(self._relative.__eq__, words[1::3])
+            pairs = zip(words[::3], words.cast("B").cast("q")[2::3], strict=True)
+            found.update(compress(pairs, relative))
         return found

@@ -198,13 +198,15 @@ class Unwind:
 
     def _handlers(self, description: int) -> int:
         """The address of a function's language-specific data, 0 where it has none."""
-        entry = self._reader(description)
-        if entry.number("<I") in (0, 0xFFFFFFFF):
+        length, back, *_ = USUAL_ENTRY.unpack_from(self._image.data, self._place(description))
+        if length in (0, 0xFFFFFFFF):
             return 0
-        at = entry.address
-        augmentation = self._augmentation(at - entry.number("<I"))
+        augmentation = self._augmentation(description + 4 - back)
         if augmentation.handlers == OMIT:
             return 0
+        entry = self._reader(description)
+        entry.number("<I")
+        entry.number("<I")
         entry.pointer(augmentation.addresses)
         entry.pointer(augmentation.addresses & 0x0F)
         entry.unsigned()

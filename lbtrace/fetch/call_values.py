@@ -51,10 +51,8 @@ class CallValues(Struct, frozen=True):
     @property
     def kept(self) -> str:
         """The registers of whose content at entry the result is fetched, separated by spaces."""
-        if not self.result_fetches:
-            return ""
-        found = dict.fromkeys(f.register for f in self.result_fetches if f.base == "kept")
-        return " ".join(found)
+        found = [fetch.register for fetch in self.result_fetches if fetch.base == "kept"]
+        return " ".join(dict.fromkeys(found)) if found else ""
 
     @property
     def registers(self) -> set[str]:

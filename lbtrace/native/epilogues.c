@@ -9,6 +9,7 @@ enum { LENGTH = 48, LOOKED_AT = 2000, HEADS = 4096, LONGEST = 15 };
 
 struct known {
 	unsigned char raw[LONGEST], length;
+	unsigned char unfit;
 	int32_t restored, before;
 	uint32_t next; /* the number of another with the same hash, plus 1 */
 };
@@ -16,6 +17,8 @@ struct known {
 struct lbt_steps {
 	struct known *items;
 	size_t count, capacity;
+	struct stack *stacks;
+	size_t stack_count, stack_capacity;
 	uint32_t heads[HEADS];
 };
 
@@ -27,6 +30,7 @@ struct lbt_steps *lbt_steps_new(void)
 void lbt_steps_free(struct lbt_steps *steps)
 {
 	free(steps->items);
+	free(steps->stacks);
 	free(steps);
 }
 
@@ -39,8 +43,8 @@ static size_t head_of(int32_t restored, const unsigned char *raw, size_t length)
 	return hash >> 52;
 }
 
-static int32_t find_step(const struct lbt_steps *steps, int32_t restored, const unsigned char *raw,
-			 size_t length)
+static const struct known *find_step(const struct lbt_steps *steps, int32_t restored,
+				     const unsigned char *raw, size_t length)
 {
 	uint32_t each = steps->heads[head_of(restored, raw, length)];
 
@@ -49,13 +53,13 @@ static int32_t find_step(const struct lbt_steps *steps, int32_t restored, const 
 
 		if (found->restored == restored && found->length == length &&
 		    !memcmp(found->raw, raw, length))
-			return found->before;
+			return found;
 	}
-	return LBT_UNKNOWN_STEP;
+	return NULL;
 }
 
 int lbt_steps_add(struct lbt_steps *steps, int32_t restored, const unsigned char *raw, size_t length,
-		  int32_t before)
+		  int32_t before, int unfit)
 {
 	uint32_t *head = &steps->heads[head_of(restored, raw, length)];
 	struct known *added;
@@ -64,10 +68,24 @@ int lbt_steps_add(struct lbt_steps *steps, int32_t restored, const unsigned char
 					    steps->count + 1, sizeof(*steps->items)))
 		return 0;
 	added = &steps->items[steps->count++];
-	*added = (struct known){{0}, (unsigned char)length, restored, before, *head};
+	*added = (struct known){{0}, (unsigned char)length, unfit != 0, restored, before, *head};
 	memcpy(added->raw, raw, length);
 	*head = (uint32_t)steps->count;
 	return 1;
+}
+
+int lbt_steps_restored(struct lbt_steps *steps, int32_t pointer, int32_t base)
+{
+	if (lbt_reserve((char **)&steps->stacks, &steps->stack_capacity, steps->stack_count + 1,
+			sizeof(*steps->stacks)))
+		return 0;
+	steps->stacks[steps->stack_count++] = (struct stack){pointer, base};
+	return 1;
+}
+
+struct stack lbt_steps_stack(const struct lbt_steps *steps, int32_t restored)
+{
+	return steps->stacks[restored];
 }
 
 static void mark(struct lbt_flow *flow, uint64_t address, int marks)
@@ -172,7 +190,7 @@ static enum step go_back(struct search *search, uint64_t *entered)
 		struct part *part = part_of(flow, last);
 		const unsigned char *raw = &part->code[last - part->address];
 		struct instruction i;
-		int32_t before;
+		const struct known *step;
 
 		spot = spot_of(flow, last);
 		if (*entered && is_far(search))
@@ -181,14 +199,16 @@ static enum step go_back(struct search *search, uint64_t *entered)
 			return STOPS;
 		if ((spot->length == 1 && *raw == 0x90) || !is_plain(i.flow))
 			return come_by(search, (int64_t)last, LBT_STAYS) ? ENDS : STOPS;
-		before = find_step(search->steps, search->restored, raw, spot->length);
-		if (before == LBT_UNKNOWN_STEP) {
+		step = find_step(search->steps, search->restored, raw, spot->length);
+		if (!step) {
 			search->at = last;
 			return ASKS;
 		}
-		if (before == LBT_NO_STEP)
+		if (step->before == LBT_NO_STEP)
 			return STOPS;
-		search->restored = before;
+		if (step->unfit)
+			spot->marks |= UNFIT;
+		search->restored = step->before;
 		search->at = *entered = last;
 		search->length++;
 		if (spot->source)

@@ -1,6 +1,6 @@
 /*
  * The ways to a return on which nothing happens but that registers are restored, backward from it:
- * see lbtrace/machine/x86_64/epilogues.py.
+ * see exits.h.
  */
 #ifndef LBT_EPILOGUES_H
 #define LBT_EPILOGUES_H
@@ -12,10 +12,13 @@ struct lbt_steps;
 
 struct lbt_steps *lbt_steps_new(void);
 void lbt_steps_free(struct lbt_steps *steps);
-/* What is restored before an instruction: a number, or LBT_NO_STEP where it does something else. */
+/* Numbers what is restored: rsp and rbp are there so far below the stack pointer at entry. */
+int lbt_steps_restored(struct lbt_steps *steps, int32_t pointer, int32_t base);
+/* What is restored before an instruction: a number, or LBT_NO_STEP where it does something else;
+   unfit are those at which no probe may be. */
 enum { LBT_NO_STEP = -1, LBT_UNKNOWN_STEP = -2 };
 int lbt_steps_add(struct lbt_steps *steps, int32_t restored, const unsigned char *raw, size_t length,
-		  int32_t before);
+		  int32_t before, int unfit);
 
 /* A hit of the instruction leads to the return: always, only if it jumps, or only if it does not. */
 enum lbt_leads { LBT_STAYS, LBT_JUMPS, LBT_ALWAYS };

@@ -158,6 +158,12 @@ static int jump(struct lbt_flow *flow, const struct instruction *i)
 	return 1;
 }
 
+static void hide_return(struct lbt_flow *flow, struct spot *spot, uint64_t address)
+{
+	spot->marks |= PUSHES;
+	hide(flow, address, address, LBT_HIDDEN_PUSHED);
+}
+
 /* Follows what is neither plain nor a call; false as of jumps. */
 static int turn(struct lbt_flow *flow, const struct instruction *i)
 {
@@ -169,7 +175,7 @@ static int turn(struct lbt_flow *flow, const struct instruction *i)
 	if (i->flow == FLOW_JUMP || i->flow == FLOW_BRANCH)
 		return jump(flow, i);
 	if (i->flow == FLOW_RETURN && stack.pointer && stack.pointer != LBT_NO_DEPTH)
-		hide(flow, i->address, i->address, LBT_HIDDEN_PUSHED);
+		hide_return(flow, spot, i->address);
 	else if (i->flow == FLOW_RETURN || i->flow == FLOW_JUMP_THROUGH)
 		APPEND(flow, outs,
 		       (struct lbt_out){i->address, stack.pointer, stack.base, i->flow});
@@ -313,15 +319,52 @@ static int run(struct lbt_flow *flow, uint64_t *about)
 	return LBT_FAILED;
 }
 
+static void tell(const struct lbt_flow *flow, uint64_t about, struct lbt_found *found)
+{
+	*found = (struct lbt_found){flow->outs.items, flow->hidings.items, flow->outs.count,
+				    flow->hidings.count, about, flow->loops_to_entry,
+				    flow->loses_stack};
+}
+
 int lbt_flow_run(struct lbt_flow *flow, struct lbt_found *found)
 {
 	uint64_t about = 0;
 	int need = run(flow, &about);
 
-	*found = (struct lbt_found){flow->outs.items, flow->hidings.items, flow->outs.count,
-				    flow->hidings.count, about, flow->loops_to_entry,
-				    flow->loses_stack};
+	tell(flow, about, found);
 	return need;
+}
+
+/* Follows a straight line to the return at its end, with the stack where another way joins it. */
+static void judge(struct lbt_flow *flow, uint64_t at, struct stack stack)
+{
+	struct spot *spot;
+	struct instruction i;
+	int too_much = 0;
+
+	while (is_taken(flow, at) && decode(part_of(flow, at), at, &i)) {
+		spot = spot_of(flow, at);
+		if (i.flow == FLOW_RETURN && spot->marks & PUSHES &&
+		    (!stack.pointer || stack.pointer == LBT_NO_DEPTH)) {
+			spot->marks &= (uint16_t)~PUSHES;
+			APPEND(flow, outs, (struct lbt_out){at, stack.pointer, stack.base, i.flow});
+		}
+		if (is_plain(i.flow))
+			stack = lbt_stack_after(stack, &i, &too_much);
+		else if (!is_call(i.flow))
+			return;
+		at = i.next;
+	}
+}
+
+void lbt_flow_judge(struct lbt_flow *flow, struct lbt_found *found)
+{
+	for (size_t each = 0; each < flow->joins.count; each++) {
+		const struct lbt_out *join = &flow->joins.items[each];
+
+		judge(flow, join->address, (struct stack){join->pointer, join->base});
+	}
+	tell(flow, 0, found);
 }
 
 int lbt_flow_from(struct lbt_flow *flow, uint64_t address, int32_t pointer, int32_t base,

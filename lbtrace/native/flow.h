@@ -80,6 +80,12 @@ int lbt_flow_meet(struct lbt_flow *flow, int64_t meeting, uint64_t from);
 int lbt_flow_run(struct lbt_flow *flow, struct lbt_found *found);
 
 /*
+ * Takes back that returns lead to what was pushed, where other ways to them say otherwise: what came
+ * there first was no way, as its last call does not return. These returns are found again.
+ */
+void lbt_flow_judge(struct lbt_flow *flow, struct lbt_found *found);
+
+/*
  * Looks at most at so many instructions from the places on, for whether any way ends in a return.
  * May need something to be known, too.
  */

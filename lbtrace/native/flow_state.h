@@ -3,13 +3,13 @@
 #define LBT_FLOW_STATE_H
 
 #include "array.h"
-#include "flow_view.h"
+#include "exits.h"
 #include "x86_64_stack.h"
 
 enum { PARTS = 64, LARGEST = 1 << 28 };
 enum {
 	TAKEN = 1, MOVES = 2, HALTS = 4, INVALID = 8, FOREIGN = 16, LEADS = 32, SEEN = 64,
-	LANDED = 128, USED = 256,
+	LANDED = 128, USED = 256, UNFIT = 512, PUSHES = 1024,
 };
 enum state { NEXT_WAY, IN_LINE, IN_EFFECTS };
 
@@ -40,6 +40,11 @@ struct source {
 	uint32_t next; /* the number of the one before, plus 1 */
 };
 
+/* Where a table lies. */
+struct table {
+	uint64_t start, end;
+};
+
 /* A computed jump, and the negative number of where it meets others. */
 struct meeting {
 	int64_t meeting, from;
@@ -57,6 +62,9 @@ struct lbt_flow {
 	ARRAY(struct way) depths;
 	ARRAY(struct lbt_out) outs, joins;
 	ARRAY(struct lbt_hiding) hidings;
+	ARRAY(struct table) tables;
+	ARRAY(struct lbt_exit) exits;
+	ARRAY(struct lbt_entry) entries;
 	ARRAY(uint64_t) taken;
 	ARRAY(int64_t) ahead, reached;
 	/* The line that is followed: up to where its effects are known, and where it ends. What
@@ -74,6 +82,9 @@ struct lbt_flow {
 	int loses_stack;
 	/* Instructions that were looked at for whether the function returns. */
 	size_t seen;
+	/* Exits that were looked at, and conditional entries of epilogues among them. */
+	size_t looked_at;
+	int conditional;
 };
 
 /* True where something was appended. */
@@ -82,6 +93,9 @@ struct lbt_flow {
 		     (flow)->array.count + 1, sizeof(*(flow)->array.items))                       \
 		 ? ((flow)->failed = 1, 0)                                                        \
 		 : ((flow)->array.items[(flow)->array.count++] = (__VA_ARGS__), 1))
+
+/* How far the stack pointer and rbp are below the stack pointer at entry, by what is restored. */
+struct stack lbt_steps_stack(const struct lbt_steps *steps, int32_t restored);
 
 static inline struct part *part_of(const struct lbt_flow *flow, uint64_t address)
 {

@@ -17,7 +17,9 @@ void lbt_flow_reset(struct lbt_flow *flow)
 	flow->part_count = 0;
 	flow->ways.count = flow->uncertain.count = flow->sources.count = flow->meetings.count = 0;
 	flow->depths.count = flow->outs.count = flow->joins.count = flow->hidings.count = 0;
-	flow->taken.count = 0;
+	flow->taken.count = flow->tables.count = flow->exits.count = flow->entries.count = 0;
+	flow->looked_at = 0;
+	flow->conditional = 0;
 	flow->state = NEXT_WAY;
 	flow->loops_to_entry = flow->overlaps = flow->failed = flow->answered = 0;
 	flow->loses_stack = 0;
@@ -35,6 +37,9 @@ void lbt_flow_free(struct lbt_flow *flow)
 	free(flow->outs.items);
 	free(flow->joins.items);
 	free(flow->hidings.items);
+	free(flow->tables.items);
+	free(flow->exits.items);
+	free(flow->entries.items);
 	free(flow->taken.items);
 	free(flow->ahead.items);
 	free(flow->reached.items);
@@ -57,12 +62,6 @@ int lbt_flow_add(struct lbt_flow *flow, const unsigned char *code, size_t size, 
 	return part->spots != NULL;
 }
 
-size_t lbt_flow_joins(const struct lbt_flow *flow, const struct lbt_out **joins)
-{
-	*joins = flow->joins.items;
-	return flow->joins.count;
-}
-
 size_t lbt_flow_taken(const struct lbt_flow *flow, const uint64_t **addresses)
 {
 	*addresses = flow->taken.items;
@@ -74,7 +73,13 @@ int lbt_flow_length(const struct lbt_flow *flow, uint64_t address)
 	return is_taken(flow, address) ? spot_of(flow, address)->length : 0;
 }
 
-int lbt_flow_is_apart(const struct lbt_flow *flow, uint64_t address)
+int lbt_flow_table(struct lbt_flow *flow, uint64_t start, uint64_t end)
+{
+	return APPEND(flow, tables, (struct table){start, end});
+}
+
+/* Whether an instruction that was reached shares no byte with another one. */
+static int is_apart(const struct lbt_flow *flow, uint64_t address)
 {
 	struct part *part = flow->overlaps ? part_of(flow, address) : NULL;
 	size_t at = part ? address - part->address : 0;
@@ -87,14 +92,24 @@ int lbt_flow_is_apart(const struct lbt_flow *flow, uint64_t address)
 	return 1;
 }
 
-size_t lbt_flow_reached(const struct lbt_flow *flow, int apart, uint64_t *starts, uint64_t *ends)
+int lbt_flow_is_certain(const struct lbt_flow *flow, uint64_t address)
+{
+	uint64_t end = address + (uint64_t)lbt_flow_length(flow, address);
+
+	for (size_t each = 0; each < flow->tables.count; each++)
+		if (flow->tables.items[each].start < end && address < flow->tables.items[each].end)
+			return 0;
+	return end > address && is_apart(flow, address);
+}
+
+size_t lbt_flow_reached(const struct lbt_flow *flow, int certain, uint64_t *starts, uint64_t *ends)
 {
 	size_t count = 0;
 
 	for (size_t each = 0; each < flow->taken.count; each++) {
 		uint64_t address = flow->taken.items[each];
 
-		if (apart && !lbt_flow_is_apart(flow, address))
+		if (certain && !lbt_flow_is_certain(flow, address))
 			continue;
 		starts[count] = address;
 		ends[count++] = address + spot_of(flow, address)->length;

@@ -4,15 +4,16 @@
 
 #include "flow.h"
 
-/* Where ways came to what was reached before, and with which stack. */
-size_t lbt_flow_joins(const struct lbt_flow *flow, const struct lbt_out **joins);
 size_t lbt_flow_taken(const struct lbt_flow *flow, const uint64_t **addresses);
 
-/* Of an instruction: its length, 0 where none was reached there; whether it shares a byte. */
+/* Notes that a table lies in the code. */
+int lbt_flow_table(struct lbt_flow *flow, uint64_t start, uint64_t end);
+/* Of an instruction: its length, 0 where none was reached there; whether it was, and shares no byte
+   with others or with a table. */
 int lbt_flow_length(const struct lbt_flow *flow, uint64_t address);
-int lbt_flow_is_apart(const struct lbt_flow *flow, uint64_t address);
-/* Those that were reached, or of them those that share no byte, and their ends: how many. */
-size_t lbt_flow_reached(const struct lbt_flow *flow, int apart, uint64_t *starts, uint64_t *ends);
+int lbt_flow_is_certain(const struct lbt_flow *flow, uint64_t address);
+/* Those that were reached, or of them those that are certain, and their ends: how many. */
+size_t lbt_flow_reached(const struct lbt_flow *flow, int certain, uint64_t *starts, uint64_t *ends);
 /* The one that continues to it, or -1; those that jump to it, the last first, and how many. */
 int64_t lbt_flow_before(const struct lbt_flow *flow, uint64_t address);
 size_t lbt_flow_sources(const struct lbt_flow *flow, uint64_t address, int64_t *into,

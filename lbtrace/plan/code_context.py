@@ -304,7 +304,8 @@ class CodeContext:
         extent = self._functions.extent(address)
         go = self._table.go
         resumes = go is not None and go.start <= address < go.end
-        if extent is None or extent.start != address or (not resumes and self._returns(address)):
+        begins = extent is not None and extent.start == address
+        if not begins or (not resumes and self._returns(address, extent=extent)):
             return False
         function = self._functions.holding(address)
         assert function is not None
@@ -321,20 +322,21 @@ class CodeContext:
         finally:
             self._depth -= 1
 
-    def _returns(self, address: int, depth: int = 0) -> bool:
+    def _returns(self, address: int, depth: int = 0, extent: range | None = None) -> bool:
         """Whether a function surely returns: most do, by their own code and that of some others,
-        so that all that they call need not be known."""
+        so that all that they call need not be known. Its ``extent`` need not be."""
         known = self._returning.get(address)
         if known is None:
             self._returning[address] = False  # for functions that call themselves
-            known = self._returning[address] = self._surely_returns(address, depth)
+            known = self._returning[address] = self._surely_returns(address, depth, extent)
         return known
 
-    def _surely_returns(self, address: int, depth: int) -> bool:
-        stub = self._called.get(address)
-        if stub is not None and not stub.address:
-            return not never_returns(stub.name)
-        extent = self._functions.extent(stub.address if stub else address)
+    def _surely_returns(self, address: int, depth: int, extent: range | None) -> bool:
+        if extent is None:
+            stub = self._called.get(address)
+            if stub is not None and not stub.address:
+                return not never_returns(stub.name)
+            extent = self._functions.extent(stub.address if stub else address)
         if extent is None or depth > DEPTH:
             return False
         view = self._image.view(extent.start, len(extent))

@@ -9,7 +9,7 @@ import fnmatch
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -23,6 +23,9 @@ from lbtrace.validation import split_listed
 
 _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 _WHITESPACE = re.compile(r"\s+")
+
+_MANGLED = re.compile(r"/\^_Z(?![?*{])[^|]*/$")
+"""Regular expressions that only symbols match: they begin as mangled names of C++ do."""
 
 COPY = re.compile(r"(\.(constprop|isra|lto_priv|llvm)\.\w+)+")
 """What gcc and LLVM append to the names of whole copies of functions: a call
@@ -89,7 +92,9 @@ def find(symbols: Symbols, pattern: str, asked: str = "func") -> list[Function]:
         part = _kept(pattern)
         likely = symbols.functions.with_part(part) if part else symbols.functions
         by_symbol = not _is_regex(pattern) or "_Z" in pattern or "_R" in pattern
-        matched = [f for f in (_named(f, matches, by_symbol) for f in likely) if f]
+        by_source = _MANGLED.match(pattern) is None
+        found = (_named(f, matches, by_symbol=by_symbol, by_source=by_source) for f in likely)
+        matched = [f for f in found if f]
         if not matched and not _is_regex(pattern):
             matched = [f for f in likely if is_mangled(f.name) and _end_matches(f.name, matches)]
     if symbols.ifuncs and (chosen := symbols.chosen(matching(symbols.ifuncs, [pattern], asked))):
@@ -282,11 +287,14 @@ def _kept(pattern: str) -> str:
     return max(kept, key=len, default="")
 
 
-def _sources(name: str) -> set[str]:
+def _sources(name: str) -> Iterator[str]:
     """What a mangled name is in the source, without and with parameter list, in full and as people
-    write it."""
-    full = demangle.short(name), demangle.demangled(name)
-    return {*full, *map(_shorten, full)}
+    write it; each is made when it is asked for."""
+    for find in (demangle.short, demangle.demangled):
+        full = find(name)
+        yield full
+        if (written := _shorten(full)) != full:
+            yield written
 
 
 def _shorten(name: str) -> str:
@@ -319,13 +327,14 @@ def _is_regex(pattern: str) -> bool:
 
 
 def _named(
-    function: Function, matches: Callable[[str], object], by_symbol: bool
+    function: Function, matches: Callable[[str], object], *, by_symbol: bool, by_source: bool
 ) -> Function | None:
-    """The function, if it matches: where not ``by_symbol``, a mangled name is none to match."""
+    """The function, if it matches: where not ``by_symbol``, a mangled name is none to match, where
+    not ``by_source`` nothing else is."""
     for name in (function.name, *function.aliases):
         if (by_symbol or not is_mangled(name)) and matches(name):
             return _renamed(function, name)
-    if is_mangled(function.name):
+    if by_source and is_mangled(function.name):
         return function if any(map(matches, _sources(function.name))) else None
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iced_x86 import ConditionCode, FlowControl, Instruction, OpKind, Register
+from iced_x86 import Instruction, OpKind, Register
 
 from lbtrace.machine.x86_64.operands import REGISTERS
 from lbtrace.model import Jump
@@ -11,41 +11,27 @@ from lbtrace.model.wire_limits import FLAG_LESS
 _CARRY, _PARITY, _ZERO, _SIGN, _OVERFLOW = 0x1, 0x4, 0x40, 0x80, 0x800
 """Bits of EFLAGS: Intel SDM volume 1, 3.4.3."""
 
-_TAKEN = {
-    ConditionCode.O: _OVERFLOW,
-    ConditionCode.B: _CARRY,
-    ConditionCode.E: _ZERO,
-    ConditionCode.BE: _CARRY | _ZERO,
-    ConditionCode.S: _SIGN,
-    ConditionCode.P: _PARITY,
-    ConditionCode.L: FLAG_LESS,
-    ConditionCode.LE: FLAG_LESS | _ZERO,
-}
-"""Flags of which one must be set: Intel SDM volume 1, appendix B."""
-
-_NOT_TAKEN = {
-    ConditionCode.NO: _OVERFLOW,
-    ConditionCode.AE: _CARRY,
-    ConditionCode.NE: _ZERO,
-    ConditionCode.A: _CARRY | _ZERO,
-    ConditionCode.NS: _SIGN,
-    ConditionCode.NP: _PARITY,
-    ConditionCode.GE: FLAG_LESS,
-    ConditionCode.G: FLAG_LESS | _ZERO,
-}
-"""Flags of which none may be set."""
+_FLAGS = (
+    _OVERFLOW,
+    _CARRY,
+    _ZERO,
+    _CARRY | _ZERO,
+    _SIGN,
+    _PARITY,
+    FLAG_LESS,
+    FLAG_LESS | _ZERO,
+)
+"""Flags of which one must be set for a condition with an even number, and none for the odd one
+after it: Intel SDM volume 1, appendix B."""
 
 
-def conditions(jump: Instruction) -> tuple[int, int]:
-    """Return the flags with which a conditional jump is not taken, and those with which it is,
-    as in `Site`; none of an unconditional one."""
-    return _NOT_TAKEN.get(jump.condition_code, 0), _TAKEN.get(jump.condition_code, 0)
-
-
-def tests_register(jump: Instruction) -> bool:
-    """Return whether a jump depends on rcx (``jrcxz``, ``loop``), as only assembly has them."""
-    conditional = jump.flow_control == FlowControl.CONDITIONAL_BRANCH
-    return conditional and not jump.is_jcc_short_or_near
+def conditions(number: int) -> tuple[int, int]:
+    """Return the flags with which a jump on a condition is not taken, and those with which it is,
+    as in `Site`; none of an unconditional one (-1)."""
+    if number < 0:
+        return 0, 0
+    flags = _FLAGS[number >> 1]
+    return (flags, 0) if number & 1 else (0, flags)
 
 
 def target(jump: Instruction, inside: tuple[tuple[int, int], ...]) -> Jump | None:

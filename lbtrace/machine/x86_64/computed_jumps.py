@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from iced_x86 import Register
 
+from lbtrace.machine._code_scan import lib
 from lbtrace.machine.x86_64.reached_code import Out, ReachedCode, WorkItem
 from lbtrace.machine.x86_64.stack_depth import Stack
 
@@ -66,10 +67,12 @@ class ComputedJumps:
                 self._leave(ip, stack, leads.addresses if leads else (), switch)
                 continue
             if leads.open and not stack.pointer:
-                code.outs[ip] = Out(code.instructions[ip], "tail", computed=True)
+                code.outs[ip] = Out("tail", computed=True)
             if leads.unknown:
                 code.hidden[ip] = f"where the jump at {ip:#x} leads is not known"
-            code.tables += [t for t in leads.tables if code.part(t.start)]
+            for table in leads.tables:
+                if code.part(table.start):
+                    lib.lbt_flow_table(code.native, table.start, table.stop)
             new = set(leads.addresses) - known.setdefault(ip, set())
             if new:
                 known[ip] |= new
@@ -105,12 +108,12 @@ class ComputedJumps:
             if stack.pointer:
                 code.hidden[ip] = f"the jump at {ip:#x} leaves something on the stack"
             else:
-                code.outs[ip] = Out(instruction, "tail")
+                code.outs[ip] = Out("tail")
             return
         if stack.pointer or instruction.segment_prefix == Register.DS or leads or switch:
             code.hidden[ip] = f"where the jump at {ip:#x} leads is not known"
             return
-        code.outs[ip] = Out(instruction, "tail", computed=True)
+        code.outs[ip] = Out("tail", computed=True)
         labels = (label for label in code.labels() if label != code.start)
         if any(map(code.part, labels)):
             code.hidden[ip] = f"where the jump at {ip:#x} leads is not known"

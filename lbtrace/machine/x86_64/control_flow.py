@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from iced_x86 import FlowControl
-
 from lbtrace.machine._code_scan import ffi, lib
 from lbtrace.machine.code import Code
 from lbtrace.machine.code_ranges import unite
@@ -36,8 +34,6 @@ _HIDDEN = {
 }
 
 T = TypeVar("T")
-
-_GOES_ON = frozenset({FlowControl.NEXT, FlowControl.CALL, FlowControl.INDIRECT_CALL})
 
 
 class Flows:
@@ -137,7 +133,6 @@ class Flow(ReachedCode):
     def __init__(self, parts: Sequence[Code], around: Around, native: Any) -> None:
         super().__init__(parts, around, native)
         self._computed = ComputedJumps(self, self._continue)
-        self._pushed: set[int] = set()
         self._found = ffi.new("struct lbt_found *")
         self._seen_outs = self._seen_hidings = 0
 
@@ -157,11 +152,8 @@ class Flow(ReachedCode):
             self.add(part)
         self._continue(WorkItem(self.start, ENTRY))
         self.follow_all(len(parts), pads, self._land, self._computed.follow)
-        if self._pushed:
-            self._judge_returns()
-        for ip, why in [*self.hidden.items()]:
-            if why.startswith(TRAP) and ip in self.instructions:
-                del self.hidden[ip]  # it is reached otherwise
+        if self.hidden:
+            self._judge_hidden()
 
     def give_up(self, why: str) -> None:
         """Note that the code is not followed to its ends."""
@@ -197,34 +189,23 @@ class Flow(ReachedCode):
             if out.kind == lib.FLOW_JUMP_THROUGH:
                 self._computed.stacks[ip] = Stack(pointer, depth_of(out.base))
             elif out.kind == lib.FLOW_RETURN:
-                self.outs[ip] = Out(self.instructions[ip], "return")
+                self.outs[ip] = Out("return")
             else:
-                self.outs[ip] = Out(self.instructions[ip], "tail", pointer or 0)
+                self.outs[ip] = Out("tail", pointer or 0)
         self._seen_outs = found.out_count
 
     def _note_hidden(self, found: Any) -> None:
         for number in range(self._seen_hidings, found.hiding_count):
             hiding = found.hidings[number]
-            if hiding.why == lib.LBT_HIDDEN_PUSHED:
-                self._pushed.add(hiding.key)
             self.hidden[hiding.key] = _HIDDEN[hiding.why].format(hiding.at)
         self._seen_hidings = found.hiding_count
 
-    def _judge_returns(self) -> None:
-        """Take back that returns lead to what was pushed, where other ways to them say
-        otherwise: what came there first was no way, as its last call does not return."""
-        joins = ffi.new("const struct lbt_out **")
-        count = lib.lbt_flow_joins(self.native, joins)
-        for join in ffi.unpack(joins[0], count) if count else ():
-            ip, stack = join.address, Stack(depth_of(join.pointer), depth_of(join.base))
-            while (instruction := self.instructions.get(ip)) is not None:
-                flow = instruction.flow_control
-                if flow == FlowControl.RETURN and ip in self._pushed and not stack.pointer:
-                    self._pushed.discard(ip)
-                    self.hidden.pop(ip, None)
-                    self.outs[ip] = Out(instruction, "return")
-                if flow not in _GOES_ON:
-                    break
-                if flow == FlowControl.NEXT:
-                    stack = stack.after(instruction)
-                ip = instruction.next_ip
+    def _judge_hidden(self) -> None:
+        """Take back what other ways to the same code say otherwise."""
+        lib.lbt_flow_judge(self.native, self._found)
+        for number in range(self._seen_outs, self._found.out_count):
+            self.hidden.pop(self._found.outs[number].address, None)
+        self._note_outs(self._found)
+        for ip, why in [*self.hidden.items()]:
+            if why.startswith(TRAP) and lib.lbt_flow_length(self.native, ip):
+                del self.hidden[ip]  # it is reached otherwise

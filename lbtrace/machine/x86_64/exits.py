@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import iced_x86
+from iced_x86 import Decoder, FlowControl
 
-from lbtrace.machine.code import Code, Exit, Exits
+from lbtrace.machine._code_scan import ffi, lib
+from lbtrace.machine.code import Code, EpilogueEntry, Exit, Exits
 from lbtrace.machine.code_ranges import may_come_back, relative_ranges
 from lbtrace.machine.code_scan import find_jumps, pass_over
 from lbtrace.machine.function_code import Around, Body
 from lbtrace.machine.interface import ExitFinder
-from lbtrace.machine.x86_64.branches import conditions, target, tests_register
+from lbtrace.machine.x86_64.branches import conditions, target
 from lbtrace.machine.x86_64.control_flow import Flow, Flows
-from lbtrace.machine.x86_64.epilogues import Epilogues
-from lbtrace.machine.x86_64.kernel_rules import is_emulated_branch, is_refused
+from lbtrace.machine.x86_64.kernel_rules import ALIKE
 from lbtrace.machine.x86_64.reached_code import Out
 from lbtrace.machine.x86_64.restores import Steps
 from lbtrace.model import Site
@@ -29,17 +31,8 @@ from lbtrace.model.wire_limits import RANGES
 _COMPUTED = re.compile(rb"\xff[\x20-\x24\x26\x27\x60-\x67\xa0-\xa7\xe0-\xe7]")
 """Whatever may be a jump to where a register or a table says: Intel SDM volume 2, JMP."""
 
-_FAR_BACK = re.compile(rb"(?:\xe9|\x0f[\x80-\x8f])(?=(..[\x00-\xff]\xff))", re.DOTALL)
-"""Whatever may be a jump backward by up to 16 MB: Jcc, JMP."""
-
-_SHORT_BACK = re.compile(rb"[\x70-\x7f\xe0-\xe3\xeb](?=([\x80-\xfe]))")
-"""Whatever may be a jump backward by up to 128 bytes: Jcc, JMP, JRCXZ, LOOP."""
-
 LONGEST = 15
 """Bytes of an instruction, at most (Intel SDM 2.3.11)."""
-
-_SHORT = 128
-"""The bytes within which a short jump leads back to a function's first instruction."""
 
 _FAR = re.compile(rb"\x0f[\x80-\x8f](?=(....))", re.DOTALL)
 """Conditional jumps that lead farther than 128 bytes, as to parts apart."""
@@ -50,31 +43,85 @@ class Finder(ExitFinder):
 
     def __init__(self) -> None:
         self._formatter = iced_x86.FastFormatter()
+        self._written: dict[bytes, str] = {}
         self._steps = Steps()
         self._flows = Flows()
+        self._left = ffi.new("struct lbt_left *")
 
     def exits(self, parts: Sequence[Code], around: Around, pads: Sequence[int] = ()) -> Exits:
         """See `lbtrace.machine.ExitFinder.exits`."""
         return self._flows.follow(parts, around, pads, lambda flow: self._exits(flow, around, pads))
 
     def _exits(self, flow: Flow, around: Around, pads: Sequence[int]) -> Exits:
-        found: list[Exit] = []
         hidden = list(flow.hidden.values())
-        self._steps = self._steps.limited()
-        epilogues = Epilogues(flow, pads, self._steps, self._formatter.format)
-        for out in flow.outs.values():
-            site = self._site(flow, out)
+        found: list[Exit] = []
+        entries = 0
+        left = self._look(flow, pads)
+        for number in range(left.exit_count):
+            exit = left.exits[number]
+            out = flow.outs[exit.address]
+            site = self._site(flow, exit, out)
             if isinstance(site, str):
                 hidden.append(site)
             elif out.kind == "return":
-                found.append(Exit(out.kind, site, epilogues.entries(site.address)))
+                last = entries + exit.entries
+                entered = [self._entry(flow, left.entries[n], site) for n in range(entries, last)]
+                found.append(Exit(out.kind, site, tuple(entered)))
+                entries = last
             else:
-                target, slot = _target(out.instruction, around)
+                slot = exit.slot
+                target = around.word(slot) or 0 if slot else exit.target
                 found.append(Exit(out.kind, site, target=target, slot=slot))
         found.sort(key=lambda exit: exit.site.address)
-        known = flow.instructions
-        landing_pads = tuple(p for p in pads if (at := known.get(p)) and flow.is_certain(p, at.len))
+        landing_pads = tuple(filter(flow.is_certain, pads))
         return Exits(tuple(found), tuple(dict.fromkeys(hidden)), flow.loops_to_entry, landing_pads)
+
+    def _look(self, flow: Flow, pads: Sequence[int]) -> Any:
+        """What native code says of the exits (``struct lbt_left``)."""
+        outs, native = flow.outs, flow.native
+        known = not (flow.hidden or flow.loses_stack or any(o.computed for o in outs.values()))
+        for pad in filter(flow.part, pads) if known else ():
+            lib.lbt_flow_land(native, pad)
+        self._steps = self._steps.limited()
+        steps, left, given = self._steps, self._left, ffi.new("uint64_t[]", [*outs])
+        while found := lib.lbt_flow_exits(native, steps.native, given, len(outs), known, left):
+            if found != lib.LBT_UNKNOWN_STEP:
+                raise MemoryError
+            step = left.unknown
+            steps.learn(step.restored, flow.raw_of(step.address, step.length)[0])
+        return left
+
+    def _entry(self, flow: Flow, entry: Any, ret: Site) -> EpilogueEntry:
+        """A probe on an entry of the epilogue of a return."""
+        address, length, condition = entry.address, entry.length, entry.condition
+        raw, offset = flow.raw_of(address, length)
+        restored = self._steps.restored[entry.restored]
+        if entry.other >= 0:
+            restored = restored.agreed(self._steps.restored[entry.other])
+        reason = f"leads to the ret at {ret.address:#x}"
+        unless = only = 0
+        if entry.leads != lib.LBT_ALWAYS:
+            unless, only = conditions(condition)
+            if entry.leads == lib.LBT_JUMPS:
+                reason += ", counts where it jumps"
+            else:
+                unless, only = only, unless
+                reason += ", counts where it does not jump"
+        emulated = bool(entry.emulated)
+        shown = self._shown(raw, address)
+        site = Site(address, offset, entry.sinks, shown, emulated, reason, unless, only)
+        return EpilogueEntry(site, restored.origins, restored.stores)
+
+    def _shown(self, raw: bytes, address: int) -> str:
+        """How an instruction is written."""
+        shown = self._written.get(raw)
+        if shown is None:
+            instruction = Decoder(64, raw, ip=address).decode()
+            shown = self._formatter.format(instruction)
+            jumps = instruction.flow_control not in (FlowControl.NEXT, FlowControl.RETURN)
+            if not (jumps or instruction.is_ip_rel_memory_operand) and len(self._written) < ALIKE:
+                self._written[raw] = shown
+        return shown
 
     def reached(
         self,
@@ -91,7 +138,7 @@ class Finder(ExitFinder):
         """See `lbtrace.machine.ExitFinder.leads_to`."""
         at, end = 0, address - code.address
         while (at := pass_over(code.code, at, end)) < end:
-            decoder = iced_x86.Decoder(64, code.code[at : at + LONGEST], ip=code.address + at)
+            decoder = Decoder(64, code.code[at : at + LONGEST], ip=code.address + at)
             instruction = decoder.decode()
             if instruction.is_invalid:
                 return False
@@ -100,14 +147,14 @@ class Finder(ExitFinder):
 
     def may_loop_to_entry(self, parts: Sequence[Code]) -> bool:
         """See `lbtrace.machine.ExitFinder.may_loop_to_entry`. Nothing is decoded."""
-        code = parts[0]
-        if _COMPUTED.search(code.code):
+        code, start = parts[0], parts[0].address
+        back = self.jumps(code, range(start, start + 1))
+        if _COMPUTED.search(code.code) or any(True for _ in back):
             return True
-        short = _leads(_SHORT_BACK, code.code[:_SHORT])
-        far = _leads(_FAR_BACK, code.code)
-        if not all(to for found in (short, far) for _, to in found):
-            return True
-        branches = (code.address + to for _, to in _leads(_FAR, code.code))
+        branches = (
+            start + match.end() + len(match[1]) + int.from_bytes(match[1], "little", signed=True)
+            for match in _FAR.finditer(code.code)
+        )
         return may_come_back(parts, branches, self.jumps)
 
     def jumps(self, code: Code, to: range) -> Iterator[int]:
@@ -124,55 +171,30 @@ class Finder(ExitFinder):
         """See `lbtrace.machine.ExitFinder.never_returns`."""
         return self._flows.never_returns(body, around)
 
-    def _site(self, flow: Flow, out: Out) -> Site | str:
+    def _site(self, flow: Flow, exit: Any, out: Out) -> Site | str:
         """The place of a probe, or why there can be none."""
-        instruction = out.instruction
-        ip = instruction.ip
-        raw, offset = flow.raw_of(ip, instruction.len)
-        if is_refused(raw):
+        ip = exit.address
+        if exit.unfit == lib.LBT_REFUSED:
             return f"the kernel refuses a probe at {ip:#x}"
-        if not flow.is_certain(ip, len(raw)):
+        if exit.unfit:
             return f"what is at {ip:#x} is not certain to be an instruction"
+        raw, offset = flow.raw_of(ip, exit.length)
+        shown = self._shown(raw, ip)
         if out.kind == "return":
-            return Site(ip, offset, out.sinks, self._formatter.format(instruction), False)
+            return Site(ip, offset, out.sinks, shown, False)
         reason = ""
         jump = None
         if out.computed:
             # A jump to the first byte starts the function again.
             ranges = relative_ranges(flow.parts, ip, 1)
-            jump = target(instruction, ranges) if len(ranges) <= RANGES else None
+            jump = target(flow.instructions[ip], ranges) if len(ranges) <= RANGES else None
             if jump is None:
                 return f"the jump at {ip:#x} may leave the function or not"
             reason = "counts where it leaves the function"
-        unless, only = conditions(instruction)
+        if exit.condition == lib.LBT_TESTS_REGISTER:
+            return f"no flag says whether the jump at {ip:#x} is taken"
+        unless, only = conditions(exit.condition)
         if unless or only:
             reason = "counts where it jumps"
-        if tests_register(instruction):
-            return f"no flag says whether the jump at {instruction.ip:#x} is taken"
-        return Site(
-            ip,
-            offset,
-            out.sinks,
-            self._formatter.format(instruction),
-            is_emulated_branch(raw),
-            reason,
-            unless,
-            only,
-            jump,
-        )
-
-
-def _leads(jumps: re.Pattern[bytes], code: bytes) -> Iterator[tuple[int, int]]:
-    """Where in ``code`` what looks like ``jumps`` begins and leads."""
-    for match in jumps.finditer(code):
-        distance = match[1]
-        end = match.end() + len(distance)
-        yield match.start(), end + int.from_bytes(distance, "little", signed=True)
-
-
-def _target(jump: iced_x86.Instruction, around: Around) -> tuple[int, int]:
-    """Where a jump leads, if that is known, and the word of memory that it goes through."""
-    if jump.op0_kind == iced_x86.OpKind.NEAR_BRANCH64:
-        return jump.near_branch_target, 0
-    slot = jump.ip_rel_memory_address if jump.is_ip_rel_memory_operand else 0
-    return (around.word(slot) or 0 if slot else 0), slot
+        emulated = bool(exit.emulated)
+        return Site(ip, offset, out.sinks, shown, emulated, reason, unless, only, jump)

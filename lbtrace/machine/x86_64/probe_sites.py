@@ -15,7 +15,12 @@ from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic
 from lbtrace.machine.code import Code, FloatSpills, Read
 from lbtrace.machine.interface import UNFIT, SitePlanner
 from lbtrace.machine.x86_64.candidates import Candidate, branches_of, site_of, why_unsafe
-from lbtrace.machine.x86_64.kernel_rules import ALIKE, is_long_nop, is_refused
+from lbtrace.machine.x86_64.kernel_rules import (
+    ALIKE,
+    is_emulated_push,
+    is_long_nop,
+    is_refused,
+)
 from lbtrace.machine.x86_64.operands import REGISTERS, WRITES, added_number
 from lbtrace.model import Fetch, Site
 
@@ -51,6 +56,9 @@ class Planner(SitePlanner):
         never_back: Callable[[int], bool] = lambda target: False,
     ) -> Site | None:
         """See `lbtrace.machine.SitePlanner.choose`."""
+        raw = code.code[: 1 + code.code.startswith(b"\x41")]
+        if is_emulated_push(raw):  # most functions begin so
+            return Site(code.address, code.offset, 0, _shown(raw), True, _REASONS[0])
         places: list[Candidate] = []
         nop = 1 << 64
         first = ""
@@ -123,6 +131,12 @@ class Planner(SitePlanner):
             if step is None or (step[0] and returns) or not step[1].isdisjoint(keep):
                 return
             delta += step[0]
+
+
+@lru_cache
+def _shown(push: bytes) -> str:
+    """How an instruction is written that is the same everywhere."""
+    return iced_x86.FastFormatter().format(Decoder(64, push).decode())
 
 
 @lru_cache(ALIKE)

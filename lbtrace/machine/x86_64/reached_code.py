@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from iced_x86 import Decoder, Instruction, Mnemonic
 from msgspec import Struct
@@ -11,7 +11,6 @@ from msgspec import Struct
 from lbtrace.machine._code_scan import ffi, lib
 from lbtrace.machine.code import Code, ExitKind
 from lbtrace.machine.function_code import Around
-from lbtrace.machine.x86_64.flow_lookups import Instructions
 from lbtrace.machine.x86_64.native_code import TOO_MUCH, NativeCode, UnfitError
 from lbtrace.machine.x86_64.stack_depth import Stack
 
@@ -25,35 +24,44 @@ class WorkItem(Struct, frozen=True):
     source: int = 0
 
 
-class Out(Struct, frozen=True):
-    """An instruction by which the function is left; the stack pointer is ``sinks`` bytes
+class Out(NamedTuple):
+    """How the function is left by an instruction; the stack pointer is ``sinks`` bytes
     below its value at entry there. A ``computed`` jump may also stay."""
 
-    instruction: Instruction
     kind: ExitKind
     sinks: int = 0
     computed: bool = False
 
 
+class _Instructions(dict[int, Instruction]):
+    """Each is decoded when it is needed."""
+
+    def __init__(self, decode: Callable[[int], Instruction]) -> None:
+        super().__init__()
+        self._decode = decode
+
+    def __missing__(self, ip: int) -> Instruction:
+        found = self[ip] = self._decode(ip)
+        return found
+
+
 class ReachedCode(NativeCode):
     """The code of a function as far as it is known.
 
-    ``instructions`` are those reached, by their addresses. Computed jumps
+    ``instructions`` has those reached, by their addresses. Computed jumps
     to the same places meet at one with a negative number, so that they need not be followed one by
     one: ``meetings``. ``outs`` are the exits, ``hidden`` describes exits that no probe can watch.
-    ``loops_to_entry`` says that a jump leads to the first instruction, ``tables`` where in the code
-    tables lie; ``landed`` are the landing pads that were followed. It ``loses_stack`` if the stack
-    pointer moves by what is known only at run time (``alloca``): what is known of it on one of
-    several ways is wrong on others then.
+    ``loops_to_entry`` says that a jump leads to the first instruction, ``landed`` are the landing
+    pads that were followed. It ``loses_stack`` if the stack pointer moves by what is known only at
+    run time (``alloca``): what is known of it on one of several ways is wrong on others then.
     """
 
     def __init__(self, parts: Sequence[Code], around: Around, native: Any) -> None:
         super().__init__(parts, around, native)
-        self.instructions = Instructions(native, self._decode_at)
+        self.instructions = _Instructions(self._decode_at)
         self.meetings: dict[int, list[int]] = {}
         self.outs: dict[int, Out] = {}
         self.hidden: dict[int, str] = {}
-        self.tables: list[range] = []
         self.loops_to_entry = False
         self.landed: set[int] = set()
         self.gave_up = False
@@ -62,6 +70,7 @@ class ReachedCode(NativeCode):
         self._decoder: Any = None
         self._taken: list[int] = []
         self._looked_at = 0
+        self._first = ffi.new("const uint64_t **")
 
     def _decode_at(self, ip: int) -> Instruction:
         part = self.part(ip)
@@ -72,6 +81,11 @@ class ReachedCode(NativeCode):
         self._decoder.ip = ip
         decoded: Instruction = self._decoder.decode()
         return decoded
+
+    def taken(self) -> list[int]:
+        """Return the addresses of the instructions, in the order in which they were reached."""
+        count = lib.lbt_flow_taken(self.native, self._first)
+        return ffi.unpack(self._first[0], count) if count else []
 
     def meet(self, meeting: int, ip: int) -> None:
         """Note that the computed jump at ``ip`` leads to where others meet."""
@@ -98,33 +112,24 @@ class ReachedCode(NativeCode):
         lib.lbt_flow_straight_line(self.native, ip, into, count)
         return [*ffi.unpack(into, count)]
 
-    def is_certain(self, start: int, length: int) -> bool:
-        """Return whether nothing else that was found says other than that an instruction of so many
-        bytes is at ``start``."""
-        if self.gave_up:
+    def is_certain(self, address: int) -> bool:
+        """Return whether an instruction at ``address`` was reached, and nothing else that was found
+        says other than that."""
+        if self.gave_up or address < 0:
             return False
-        for table in self.tables:
-            if table.start < start + length and start < table.stop:
-                return False
-        return bool(lib.lbt_flow_is_apart(self.native, start))
+        return bool(lib.lbt_flow_is_certain(self.native, address))
 
     def reached(self, uncertain: bool) -> dict[int, int]:
         """Return all instructions, or those that are certain, by their addresses, and their
         ends."""
-        most = 0 if self.gave_up and not uncertain else len(self.instructions)
+        most = 0 if self.gave_up and not uncertain else len(self.taken())
         starts, ends = ffi.new("uint64_t[]", most), ffi.new("uint64_t[]", most)
         count = most and lib.lbt_flow_reached(self.native, not uncertain, starts, ends)
-        found = dict(zip(ffi.unpack(starts, count), ffi.unpack(ends, count), strict=True))
-        if uncertain:
-            return found
-        for table in self.tables:
-            for ip in [i for i, end in found.items() if table.start < end and i < table.stop]:
-                del found[ip]
-        return found
+        return dict(zip(ffi.unpack(starts, count), ffi.unpack(ends, count), strict=True))
 
     def labels(self) -> list[int]:
         """Return the addresses that the code takes."""
-        count = len(self.instructions) - self._looked_at
+        count = lib.lbt_flow_taken(self.native, self._first) - self._looked_at
         if count > 0:
             into = ffi.new("uint64_t[]", count)
             found = lib.lbt_flow_labels(self.native, self._looked_at, into, count)

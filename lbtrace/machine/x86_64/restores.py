@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from lbtrace.machine._code_scan import ffi, lib
 from lbtrace.machine.code import Origin
+from lbtrace.machine.x86_64.kernel_rules import is_long_nop, is_refused
 from lbtrace.machine.x86_64.operands import CONDITIONAL_MOVES, FLAGS, REGISTERS, WRITES
 from lbtrace.machine.x86_64.stack_depth import Stack
 
@@ -63,8 +64,9 @@ class Restored(Struct, frozen=True):
     ) -> Restored | None:
         """Return the same one ``instruction`` earlier; None if it may fault or have other
         effects."""
-        plain = all(map(_is_plain, _registers(instruction)))
-        if instruction.mnemonic not in _HARMLESS or not plain:
+        if instruction.mnemonic not in _HARMLESS:
+            return None
+        if not all(map(_is_plain, _registers(instruction))):
             return None
         info = factory.info(instruction)
         written = {
@@ -87,27 +89,14 @@ class Restored(Struct, frozen=True):
         }
         return Restored(stack.pointer, stack.base, origins, self.stores or stores)
 
-    def agreed(self, other: Restored) -> Restored | None:
-        """Return what holds on either of two ways from the same place; None where they differ in
-        depth."""
-        if (self.sinks, self.base) != (other.sinks, other.base):
-            return None
+    def agreed(self, other: Restored) -> Restored:
+        """Return what holds on either of two ways from the same place, of the same depth."""
         pairs = {
             name: [each.origins.get(name, Origin(name)) for each in (self, other)]
             for name in {*self.origins, *other.origins}
         }
         origins = {name: one if one == two else None for name, (one, two) in pairs.items()}
         return Restored(self.sinks, self.base, origins, self.stores or other.stores)
-
-    def depth(self, followed: Stack | None) -> int | None:
-        """Return how far the stack pointer lies below its value at entry; None where that is not
-        certain. ``followed`` is what following the code from its beginning has found."""
-        if self.sinks is None:
-            known = followed is not None and followed.base == self.base is not None
-            return followed.pointer if followed is not None and known else None
-        if followed is not None and followed.pointer not in (None, self.sinks):
-            return None
-        return self.sinks
 
     def _stack(self, instruction: Instruction, written: set[iced_x86.Register_]) -> Stack | None:  # noqa: PLR0911 - a return for each case
         """The stack before an instruction; None where it is not understood."""
@@ -152,26 +141,35 @@ class Steps:
     def __init__(self) -> None:
         self.restored = [Restored()]
         self.native = ffi.gc(lib.lbt_steps_new(), lib.lbt_steps_free)
-        self.ways = ffi.new("struct lbt_way[]", lib.LBT_WAYS)
         self._factory = iced_x86.InstructionInfoFactory()
         self._numbers: dict[object, int] = {}
         self._count = 0
         if self.native == ffi.NULL:
             raise MemoryError
+        self._number(self.restored[0])
 
     def learn(self, number: int, raw: bytes) -> None:
         """Tell native code what `Restored.before` says of the instruction ``raw``, which does not
         depend on its address."""
-        found = self.restored[number].before(Decoder(64, raw).decode(), self._factory)
+        instruction = Decoder(64, raw).decode()
+        found = self.restored[number].before(instruction, self._factory)
         before = lib.LBT_NO_STEP
         if found is not None:
             key = found.sinks, found.base, frozenset(found.origins.items()), found.stores
             before = self._numbers.setdefault(key, len(self.restored))
             if before == len(self.restored):
                 self.restored.append(found)
-        if not lib.lbt_steps_add(self.native, number, raw, len(raw), before):
+                self._number(found)
+        unfit = is_refused(raw) or is_long_nop(instruction)
+        if not lib.lbt_steps_add(self.native, number, raw, len(raw), before, unfit):
             raise MemoryError
         self._count += 1
+
+    def _number(self, restored: Restored) -> None:
+        depths = (restored.sinks, restored.base)
+        known = (lib.LBT_NO_DEPTH if depth is None else depth for depth in depths)
+        if not lib.lbt_steps_restored(self.native, *known):
+            raise MemoryError
 
     def limited(self) -> Steps:
         """Return these, or others where these are too many to be kept."""

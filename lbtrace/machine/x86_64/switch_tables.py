@@ -91,8 +91,10 @@ class SwitchTables:
         self._writes: dict[int, frozenset[str]] = {}
 
     def forget(self) -> None:
-        """Forget what may have changed, as more code has become known."""
-        self._tables.clear()
+        """Forget what may have changed, as more code has become known: a table near the jump, the
+        length of which is known, stays what it is."""
+        sure = {key: found for key, found in self._tables.items() if found and None not in key[2:]}
+        self._tables = {key: found for key, found in sure.items() if key[3]}
 
     def is_sum(self, jump: Instruction) -> bool:
         """Return whether the target of ``jump`` is computed from more than a pointer: then it is
@@ -127,7 +129,8 @@ class SwitchTables:
                     return found
         labels = dict.fromkeys(self._code.labels())
         if loads.memory_base in _FRAME and not loads.memory_index:  # several have stored there
-            entries = filter(_is_entry, self._code.instructions.values())
+            reached = map(self._code.instructions.__getitem__, self._code.taken())
+            entries = filter(_is_entry, reached)
             labels |= dict.fromkeys(i.memory_displacement for i in entries if not i.memory_base)
         for most in limits:  # any that the function takes the address of
             tables = [self._table(start, size, most, near=False) for start in labels]
