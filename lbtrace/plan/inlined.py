@@ -40,6 +40,8 @@ class Copies:
         self._inlined: set[str] = set()
         self.found: list[list[Inlined]] = []
         errors: list[BinaryError] = []
+        paths = [image.path for image in images]
+        words = [patterns.kept_word(patterns.addressed(p, paths)[1]) for p in selection.patterns]
         for number, image in enumerate(images):
             copies: list[Inlined] = []
             try:
@@ -49,7 +51,8 @@ class Copies:
                     qualified=qualifies(selection.values),
                     full_names=selection.full_names,
                 )
-                copies = find_inlined(lines, self._test(number))
+                if selection.named.get("source") or any(map(lines.may_name, words)):
+                    copies = find_inlined(lines, self._test(number))
             except BinaryError as error:
                 errors.append(error)
             self.found.append(copies)

@@ -170,6 +170,28 @@ def test_a_name_in_the_source_needs_no_qualifiers(pattern, names):
     assert [f.aliases[0] for f in found] == [CXX[n] for n in names]
 
 
+RUST = (
+    "_RNvMs1_Cs6GmmlP4bgsG_1rNtB5_3Dog3run",  # <r::Dog>::run
+    "_RNvXs_Cs6GmmlP4bgsG_1rNtB4_3DogNtB4_5Speak5speak",  # <r::Dog as r::Speak>::speak
+    "_ZN35_$LT$r..Cat$u20$as$u20$r..Speak$GT$5speak17h3c529be3f3c09755E",
+    "_ZN1r3Cat3run17hfc21a3e50a2fd6f9E",
+    "_RINvCs6GmmlP4bgsG_1r5twicemEB2_",  # r::twice::<u32>
+)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        *(("Dog::run", [0]), ("r::Dog::run", [0]), ("run", [0, 3]), ("<r::Dog>::run", [0])),
+        *(("Dog::speak", [1]), ("r::Cat::speak", [2]), ("speak", [1, 2]), ("Dog::*", [0, 1])),
+        *(("twice", [4]), ("r::twice", [4]), ("twice<u32>", [4]), ("r::*", [0, 1, 2, 3, 4])),
+    ],
+)
+def test_methods_of_rust_go_by_their_type(pattern, names):
+    found = select([BinarySymbols("program", table(*RUST))], [pattern])[0]
+    assert [f.aliases[0] for f in found] == [RUST[n] for n in names]
+
+
 @pytest.mark.parametrize("pattern", ["o", "X::go", "go(long)", "push<int>::go", "W", "sh"])
 def test_parts_of_names_are_no_names(pattern):
     with pytest.raises(NoMatchError):
