@@ -281,6 +281,15 @@ def test_all_means_neither_runtimes_nor_start_up_code():
         *("_ZN4core3ptr13drop_in_place17h0123456789abcdefE", "_RNvNtCs1_4core3ptr4read"),
         "_ZN60_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..ops..Drop$GT$4drop17h0123456789abcdefE",
     )
+    others += (
+        "_RINvMNtCsgEmfK2I1SDS_4core5sliceSh11copy_withinINtNtNtB5_3ops5range14RangeInclusivejEECsf"
+        "EOYDRpO4Ta_11miniz_oxide",  # <[u8]>::copy_within::<RangeInclusive<usize>>
+        "_RNvMsD_NtCsgEmfK2I1SDS_4core3numy16from_ascii_radix",  # <u64>::from_ascii_radix
+        "_RNvXNtNtCs6O6TnIPaRGP_6object4read8read_refRShNtB2_7ReadRef19read_bytes_at_until",
+        "_RNvXNvMNtNtCsjrHSEGnQ3l9_3std3sys9backtraceNtB5_13BacktraceLock5printNtB2_16DisplayBacktr"
+        "aceNtNtCsgEmfK2I1SDS_4core3fmt7Display3fmt",  # <<std::…>::… as core::fmt::Display>::fmt
+    )
+    own += ("_ZN48_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$r..Area$GT$4area17h0123456789abcdefE",)
     symbols = table(*own, *others, "_ZN4core3runEv", "_ZN3app4core17h0123456789abcdefE")
     named = [BinarySymbols("/bin/program", symbols)]
     (functions,), notes = choose(named, ["*"], [])
