@@ -300,7 +300,8 @@ def _likely(symbols: Symbols, pattern: str) -> list[Function]:
 def _last_identifier(pattern: str) -> str:
     """The last identifier of a name, which mangling keeps; empty where it has none."""
     plain = re.sub(r"\(anonymous namespace\)|<[^<>]*>|\boperator\b.*", " ", pattern)
-    return (re.findall(r"\w+", plain.split("(")[0]) or [""])[-1]
+    words: list[str] = re.findall(r"\w+", plain.split("(")[0])
+    return words[-1] if words else ""
 
 
 def _kept(pattern: str) -> str:
