@@ -281,7 +281,7 @@ def label(wanted: ArgExpression, scope: Scope, *, arrows: bool) -> str:
     return _label(wanted.node, scope, arrows) or wanted.name
 
 
-def _label(node: Node, scope: Scope, arrows: bool) -> str:  # noqa: PLR0911 - a return for each case
+def _label(node: Node, scope: Scope, arrows: bool) -> str:
     if isinstance(node, Name):
         return node.name
     if (
@@ -297,9 +297,7 @@ def _label(node: Node, scope: Scope, arrows: bool) -> str:  # noqa: PLR0911 - a 
         start = start.inner
     if not (name := _label(start, scope, arrows)):
         return ""
-    if of_package(node, scope) is not None:
-        return f"{name}.{node.name}"
-    found = locate(start, scope)
+    found = locate(start, scope) if of_package(node, scope) is None else None
     if not isinstance(found, Operand):
         return ""
     found = _smart(found)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from lbtrace.elf import demangle
 from lbtrace.elf.functions import ListedFunctions
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import NoMatchError, UsageError
 from lbtrace.model import Function
 from lbtrace.plan.function_choice import choose, select, split_excluded
-from lbtrace.plan.patterns import BinarySymbols, addressed, matching
+from lbtrace.plan.patterns import BinarySymbols, addressed, matching, means
 from lbtrace.plan.unmatched import COMPARED, nearest
 from lbtrace.validation import split_listed
 
@@ -190,6 +191,12 @@ RUST = (
 def test_methods_of_rust_go_by_their_type(pattern, names):
     found = select([BinarySymbols("program", table(*RUST))], [pattern])[0]
     assert [f.aliases[0] for f in found] == [RUST[n] for n in names]
+
+
+def test_few_names_are_demangled(monkeypatch):
+    assert all(means("Dog::run", name, "run") for name in RUST[:1])
+    monkeypatch.setattr(demangle, "short", None)
+    assert not any(means("r::runn", name, "run") or means("r*wug", name, "run") for name in RUST)
 
 
 @pytest.mark.parametrize("pattern", ["o", "X::go", "go(long)", "push<int>::go", "W", "sh"])
