@@ -26,6 +26,14 @@ COMMANDS = {
 }
 """The commands, in the order of the help. Only the module of the one that runs is imported."""
 
+OWN = frozenset(
+    {
+        *("--func", "--arg", "--where", "--pid", "--syscall", "--tracepoint"),
+        *("--usdt", "--within", "--libcalls", "--off-cpu", "--slow"),
+    }
+)
+"""Options that say what is traced, and hardly any other program has: see ``lbtrace ./prog``."""
+
 FIRST = "lbtrace attach --func fib -- ./fib"
 """An example for beginners."""
 
@@ -81,6 +89,9 @@ def _has_page(command: str) -> bool:
 
 def _run(words: list[str]) -> int:
     if words and "/" in words[0]:
+        if (option := "".join(words[1:2]).partition("=")[0]) in OWN:
+            way = f"before the program: lbtrace attach {option} … -- {words[0]}"
+            streams.say([f"{option} is passed to {words[0]}; options of lbtrace stand {way}"])
         words = ["attach", "--", *words]
     if words and words[0] in COMMANDS:
         from lbtrace.commands.options import Parser  # imported here because --version needs none
@@ -120,7 +131,10 @@ def _run(words: list[str]) -> int:
 
         return help.show(words[1], [*COMMANDS])
     if words and words[0] not in ("--help", "-h", "help"):
-        hint = f"there are {', '.join(COMMANDS)}; first trace: {FIRST}"
+        from lbtrace.plan.patterns import propose  # imported here because few words are none
+
+        known = f"there are {', '.join(COMMANDS)}; first trace: {FIRST}"
+        hint = propose(words[0], COMMANDS, known)
         paths = os.environ.get("PATH", "").split(":")
         if any(os.access(f"{path}/{words[0]}", os.X_OK) for path in paths):
             from shlex import join  # imported here because it takes long

@@ -85,6 +85,27 @@ def going_on(left: Sequence[Running], session: Session, args: argparse.Namespace
     ]
 
 
+def untraced_children(pid: int, left: Sequence[Running]) -> list[str]:
+    """Return a line that names the children of the process ``pid`` that run the same program and
+    are not among those traced, which are ``left``: servers start processes that do the work."""
+    from lbtrace.system.procfs import children_of, directory_of  # here: most traces see calls
+
+    own = f"{directory_of(pid)}/exe"
+    traced = {process.pid for process in left}
+    found = [str(n) for n in children_of(pid) if n not in traced]
+    same = [each for each in found if is_same(f"{directory_of(each)}/exe", own)]
+    if not same:
+        return []
+    import shlex  # imported here because few processes have any
+
+    more = f" and {len(same) - NAMED:,} more" if len(same) > NAMED else ""
+    what = (
+        f"child {same[0]} is" if len(same) == 1 else f"children {', '.join(same[:NAMED])}{more} are"
+    )
+    every = f"--binary {shlex.quote(os.readlink(own))} without --pid all that run it"
+    return [f"  its {what} not traced: --pid {same[0]} traces one, {every}"]
+
+
 def _runs(process: Running, plan: Plan) -> bool:
     """Whether a process runs a program that is traced."""
     from lbtrace.system.procfs import directory_of  # imported here because few processes are left

@@ -142,15 +142,17 @@ def _filter(capture: Capture, args: argparse.Namespace, test: RecordedTest | Non
 
     plan = capture.plan
     functions = named(plan, args.func) if args.func else None
-    calls = _calls(capture, test, vars(args).get("max_depth")) if test else None
+    calls = _calls(capture, test, functions, vars(args).get("max_depth")) if test else None
     return Filter(functions, args.thread, args.from_time or 0, args.to_time, calls)
 
 
-def _calls(capture: Capture, test: RecordedTest, max_depth: int | None) -> Set[Identity]:
-    """The calls of which a condition holds: the capture is read twice."""
+def _calls(
+    capture: Capture, test: RecordedTest, functions: frozenset[str] | None, max_depth: int | None
+) -> Set[Identity]:
+    """The calls of ``functions`` of which a condition holds: the capture is read twice."""
     from lbtrace.sinks.chosen import Chosen
 
-    chosen = Chosen(capture.plan, test)
+    chosen = Chosen(capture.plan, test, functions)
     with Progress(wanted=True) as progress:
         drive(capture, chosen, progress, max_depth)
     return chosen.calls

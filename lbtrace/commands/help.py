@@ -51,7 +51,11 @@ def show(topic: str, commands: Sequence[str]) -> int:
     found = pages()
     if topic not in found:
         known = dict.fromkeys((*commands, *topics()))
-        raise UsageError(f"there is no help on {topic}", f"there is on: {', '.join(known)}")
+        from lbtrace.plan.patterns import propose  # imported here because most topics are known
+
+        listed = f"there is on: {', '.join(known)}"
+        hint = propose(topic, {*known, *found}, listed, 0.75)
+        raise UsageError(f"there is no help on {topic}", hint)
     # Imported here: they take long.
     from pathlib import Path
     from pydoc import pager

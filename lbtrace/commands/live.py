@@ -18,7 +18,7 @@ from lbtrace.commands.account import Account
 from lbtrace.commands.caution import caution
 from lbtrace.commands.control import signals
 from lbtrace.commands.destination import Destination
-from lbtrace.commands.ending import going_on, is_same, killed, status_of
+from lbtrace.commands.ending import going_on, is_same, killed, status_of, untraced_children
 from lbtrace.commands.output import count_all, describe, make_sink, open_output, render
 from lbtrace.commands.progress import Progress, Steps
 from lbtrace.commands.streams import Stalled, say
@@ -109,7 +109,7 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
                 *describe(summary),
                 *(slow.describe() if slow else ()),
                 *(_describe_steps(steps, session) if steps else ()),
-                *_unseen(summary, session.plan, target, args),
+                *_unseen(summary, session.plan, target, args, left),
                 *killed(session),
                 *going_on(left, session, args),
             ]
@@ -354,10 +354,19 @@ def _traced(plan: Plan) -> list[str]:
     return [binary.path for number, binary in enumerate(plan.binaries) if number in numbers]
 
 
-def _unseen(summary: Summary, plan: Plan, target: Target, args: argparse.Namespace) -> list[str]:
-    """Why there may be no call of a command that need not run what is traced."""
+def _unseen(
+    summary: Summary,
+    plan: Plan,
+    target: Target,
+    args: argparse.Namespace,
+    left: list[Running],
+) -> list[str]:
+    """Why there may be no call of a process whose children do the work, or of a command that need
+    not run what is traced."""
     run = _program(target)
     seen = summary.calls or summary.points or summary.counted
+    if target.pid and not seen:
+        return untraced_children(target.pid, left)
     if (
         seen
         or not run

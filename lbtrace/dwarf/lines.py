@@ -12,6 +12,7 @@ from lbtrace.dwarf.passing import Types
 from lbtrace.dwarf.reader import lists
 from lbtrace.dwarf.reader.bounds import Budget, BudgetExceeded
 from lbtrace.dwarf.reader.entries import Unit
+from lbtrace.dwarf.reader.files import INFO
 from lbtrace.dwarf.reader.index import find_units
 from lbtrace.dwarf.reader.line_tables import LineTable, Row, line_table
 from lbtrace.dwarf.scopes import FrameBases, Scopes, Variable
@@ -190,6 +191,15 @@ class SourceLines:
             for unit in units_with_code(self._file):
                 with suppress(*DAMAGE):
                     yield self._companions.whole(self._file.unit_at(unit.offset))
+
+    def may_name(self, word: str) -> bool:
+        """Return whether a name in the debug information may hold ``word``: one of another file
+        may."""
+        elsewhere = (".debug_addr", ".gnu_debugaltlink", ".debug_sup")
+        if any(self._file.section(name).size for name in elsewhere):
+            return True
+        strings = (self._file.section(name) for name in (".debug_str", INFO))
+        return any(each.find(word.encode(), 1) for each in strings)
 
     def unit_of(self, address: int) -> int | None:
         """The offset of the unit with the code at ``address``."""

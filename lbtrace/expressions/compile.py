@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 from msgspec import Struct
@@ -60,6 +60,7 @@ from lbtrace.model.wire_limits import (
     SLOT_TID,
 )
 from lbtrace.recognize.fetcher import Fetcher
+from lbtrace.recognize.sharing import collect
 from lbtrace.values import join_results
 from lbtrace.values.string import TEXT
 from lbtrace.values.void import VOID
@@ -95,15 +96,10 @@ def bind(
     Raises `UsageError` that points at what the function does not have.
     """
 
-    def make(detail: Detail, *kept: Sequence[Fetch]) -> tuple[CallValues, tuple[Fetcher, Fetcher]]:
-        entry, after = (fetcher(bounds.limit, detail, kept=fetches) for fetches in kept)
-        made = _bind(request, prototype, places, shown, names, entry, after)
-        return made, (entry, after)
+    def make(entry: Fetcher, after: Fetcher) -> CallValues:
+        return _bind(request, prototype, places, shown, names, entry, after)
 
-    made, fetchers = make(bounds.detail, (), ())
-    if bounds.detail.depth and any(each.is_short or each.refused for each in fetchers):
-        shallow, _ = make(replace(bounds.detail, depth=0), (), ())
-        made, _ = make(bounds.detail, shallow.fetches, shallow.result_fetches)
+    made, _ = collect((fetcher, fetcher), bounds.limit, bounds.detail, make)
     return made
 
 

@@ -46,9 +46,10 @@ def of_package(node: Field, scope: Scope) -> Operand | None:
     if known is None or not is_outside(package, scope):
         return None
     assert isinstance(package, Name)
-    name = f"{package.name}.{node.name}"
+    of = package.name.removeprefix("::")
+    name = f"{of}.{node.name}"
     found = _found(package.at, name, known)
-    if found is None and any(each.startswith(f"{package.name}.") for each in known.names):
+    if found is None and any(each.startswith(f"{of}.") for each in known.names):
         raise _unknown(package.at, name, known)
     return found
 

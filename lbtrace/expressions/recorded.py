@@ -67,7 +67,7 @@ OF_CALLS: dict[str, Callable[[Call], int | bytes | None]] = {
     "tid": lambda call: call.tid,
     "comm": lambda call: call.thread_name.encode() or None,
     "goroutine": lambda call: call.goroutine,
-    "duration": lambda call: call.duration,
+    "duration": lambda call: None if call.end == "tail" else call.duration,
     "blocked": lambda call: call.blocked,
     "runnable": lambda call: call.runnable,
 }

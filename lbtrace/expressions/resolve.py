@@ -297,7 +297,7 @@ def _label(node: Node, scope: Scope, arrows: bool) -> str:
         start = start.inner
     if not (name := _label(start, scope, arrows)):
         return ""
-    found = locate(start, scope)
+    found = locate(start, scope) if of_package(node, scope) is None else None
     if not isinstance(found, Operand):
         return ""
     found = _smart(found)

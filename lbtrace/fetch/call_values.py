@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from lbtrace.abi import Locations
 from lbtrace.abi.locations import Detail
 from lbtrace.model import Condition, Fetch, Grouping, Prototype, Value
-from lbtrace.recognize.fetcher import collected
+from lbtrace.recognize.sharing import collected
 
 SHALLOW = Detail()
 

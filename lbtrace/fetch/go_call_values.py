@@ -10,7 +10,8 @@ from lbtrace.abi.go import HIDDEN, Assignment, GoConvention, locate, placed
 from lbtrace.abi.locations import Detail, Location, moved
 from lbtrace.fetch.call_values import SHALLOW, CallValues
 from lbtrace.model import Fetch, Formal, Prototype, Type, Value
-from lbtrace.recognize.fetcher import Fetcher, collected, compose
+from lbtrace.recognize.fetcher import Fetcher, compose
+from lbtrace.recognize.sharing import collected
 from lbtrace.values import join_results
 
 

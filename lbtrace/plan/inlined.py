@@ -48,6 +48,9 @@ def find_copies(images: Sequence[Image], selection: Selection) -> list[list[Inli
     `BinaryError` where no image has debug information."""
     found: list[list[Inlined]] = [[] for _ in images]
     errors: list[BinaryError] = []
+    paths = [image.path for image in images]
+    names = selection.named.get("func", ())
+    words = [patterns.kept_word(patterns.addressed(name, paths)[1]) for name in names]
     for number, image in enumerate(images):
         try:
             lines = SourceLines(
@@ -56,7 +59,8 @@ def find_copies(images: Sequence[Image], selection: Selection) -> list[list[Inli
                 qualified=qualifies(selection.values),
                 full_names=selection.full_names,
             )
-            found[number] = find_inlined(lines, _test(images, number, selection))
+            if selection.named.get("source") or any(map(lines.may_name, words)):
+                found[number] = find_inlined(lines, _test(images, number, selection))
         except BinaryError as error:
             errors.append(error)
     if errors and len(errors) == len(images):

@@ -10,6 +10,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -182,10 +183,18 @@ def means(pattern: str, symbol: str, plain: str) -> bool:
     ``plain`` in its source without what qualifies it."""
     if not is_mangled(symbol):
         return bool(matching({plain, symbol}, [pattern]))
+    if kept_word(pattern) not in symbol:
+        return False  # few names need to be demangled
     names = {symbol, *_sources(symbol)}
     if matching(names, [pattern]) or _unspaced(pattern) in map(_unspaced, names):
         return True
     return _ends_with(symbol, pattern)
+
+
+def kept_word(pattern: str) -> str:
+    """Return a word that stands in the symbol of whatever a pattern means; empty where none surely
+    does."""
+    return _kept(pattern) if _matcher(pattern) else _last_identifier(pattern)
 
 
 def _exact(symbols: Symbols, pattern: str) -> list[Function]:
@@ -247,7 +256,7 @@ def _has_end(short: str, full: str, pattern: str) -> bool:
     wanted, bracket, parameters = _unspaced(pattern).partition("(")
     if bracket and not _unspaced(full).endswith(bracket + parameters):
         return False
-    asked, parts = split_name(wanted), split_name(_unspaced(short))
+    asked, parts = split_name(wanted), [*map(_unspaced, split_name(short))]
     return len(asked) <= len(parts) and all(
         one in (part, part.partition("<")[0])
         for one, part in zip(reversed(asked), reversed(parts), strict=False)
@@ -255,11 +264,29 @@ def _has_end(short: str, full: str, pattern: str) -> bool:
 
 
 def split_name(name: str) -> list[str]:
-    """``name`` split at each ``::`` outside of brackets."""
+    """``name`` split at each ``::`` outside of brackets; ``<Dog as Speak>::speak`` of Rust as
+    ``Dog::speak``, ``twice::<u32>`` as ``twice<u32>``."""
+    first, *others = _split(name)
+    if others and (own := _OF_TYPE.fullmatch(first)):
+        return [*split_name(_split(own[1], " as ")[0]), *others]
+    parts = [first]
+    for part in others:
+        if part.startswith("<"):
+            parts[-1] += part
+        else:
+            parts.append(part)
+    return parts
+
+
+_OF_TYPE = re.compile(r"<(?:&|mut |\*const |\*mut |dyn )*(\w.*)>")
+"""How Rust writes the type of a method, with the trait that has it: ``<&Dog as Speak>``."""
+
+
+def _split(name: str, separator: str = "::") -> list[str]:
     parts, depth = [""], 0
-    for piece in re.split(r"(::|[<(\[{]|[>)\]}])", name):
+    for piece in re.split(rf"({separator}|[<(\[{{]|[>)\]}}])", name):
         depth += (piece in OPENING) - (piece in CLOSING) if piece else 0
-        if piece == "::" and not depth:
+        if piece == separator and not depth:
             parts.append("")
         else:
             parts[-1] += piece
@@ -270,10 +297,16 @@ def _likely(symbols: Symbols, pattern: str) -> list[Function]:
     """The functions whose mangled name has the last identifier of a name."""
     if not re.search(r"\w", pattern):
         return []
-    # Mangling keeps identifiers: few names need to be demangled.
+    likely = symbols.functions.with_part(_last_identifier(pattern))
+    return [f for f in likely if is_mangled(f.name)]
+
+
+@lru_cache
+def _last_identifier(pattern: str) -> str:
+    """The last identifier of a name, which mangling keeps; empty where it has none."""
     plain = re.sub(r"\(anonymous namespace\)|<[^<>]*>|\boperator\b.*", " ", pattern)
-    identifiers = re.findall(r"\w+", plain.split("(")[0]) or [""]
-    return [f for f in symbols.functions.with_part(identifiers[-1]) if is_mangled(f.name)]
+    words: list[str] = re.findall(r"\w+", plain.split("(")[0])
+    return words[-1] if words else ""
 
 
 def _kept(pattern: str) -> str:
@@ -295,6 +328,8 @@ def _sources(name: str) -> Iterator[str]:
         yield full
         if (written := _shorten(full)) != full:
             yield written
+    if name.startswith("_R") or demangle.short(name)[0] == "<":
+        yield "::".join(split_name(demangle.short(name)))
 
 
 def _shorten(name: str) -> str:

@@ -50,24 +50,23 @@ _OF_CPP = re.compile(
 
 _RUST = re.compile(r"_R|_ZN.*17h[0-9a-f]{16}E")
 _CRATES = (
-    "std|core|alloc|compiler_builtins|__rustc|hashbrown|gimli|addr2line|miniz_oxide|adler2?"
-    "|rustc_demangle|std_detect|panic_unwind|panic_abort|unwind"
+    "std|core|alloc|compiler_builtins|__rustc|hashbrown|gimli|addr2line|miniz_oxide|adler2?|object"
+    "|memchr|rustc_demangle|std_detect|panic_unwind|panic_abort|unwind"
 )
 """Rust's own, and those that its ``std`` is linked with (library/std/Cargo.toml)."""
 
 _OF_RUST = re.compile(
     rf"(?:{_CRATES})(?:\[[0-9a-f]+\])?::"
-    rf"|<(?:&|mut |\*const |\*mut |dyn |\[|\()*(?:{_CRATES})(?:\[[0-9a-f]+\])?::"
-    r"|<(?:&|mut |\*const |\*mut |\[)*"
-    r"(?:[A-Z]|[iu](?:8|16|32|64|128|size)|f32|f64|bool|char|str|\(\)|!)"
-    r"\]? as (?:std|core|alloc)(?:\[[0-9a-f]+\])?::"
+    r"|(?:[A-Z_]|[iu](?:8|16|32|64|128|size)|f32|f64|bool|char|str)(?!\w|::)|\(\)|!"
 )
-"""Names of functions of Rust's own crates: also methods of their types, and of their traits for
-all types."""
+"""How names of functions, types and traits of Rust's own crates begin: types that the language
+itself has, and any types, among them."""
 
-_OF_GO = re.compile(
-    r"(?:internal/)?runtime[./]|_rt0_|gogo$|callRet$|memeqbody$|cmpbody$|type[:.]|go:"
-)
+_LEADING = re.compile(r"(?:&|mut |\*const |\*mut |dyn |\[|\((?!\)))*")
+
+_OF_GO = re.compile(r"(?:internal/)?runtime[./]|type[:.]|go:|_\.|[^.]*$")
+"""Names of functions of Go's runtime; those of its assembly that have no package, too, and what Go
+1.27 takes out of it (``_.goready.func1``)."""
 
 STANDARD_LIBRARIES = re.compile(r"lib(std)?c\+\+(abi|fs)?\.so|libsupc\+\+|libstd-[0-9a-f]+\.so")
 """Files that are such code themselves."""
@@ -89,7 +88,25 @@ def is_runtime(name: str) -> bool:
     """Return whether a function called ``name`` in symbols is such code."""
     if name in START_UP or _MADE.match(name) or _OF_CPP.match(name):
         return True
-    return _RUST.match(name) is not None and _OF_RUST.match(demangle.short(name)) is not None
+    return _RUST.match(name) is not None and _is_of_rust(demangle.short(name))
+
+
+def _is_of_rust(name: str) -> bool:
+    """Whether a function, type or trait is Rust's own; a method where its type and, if one has it,
+    its trait are."""
+    name = name[_LEADING.match(name).end() :]  # type: ignore[union-attr]  # it may be empty
+    if not name.startswith("<"):
+        return _OF_RUST.match(name) is not None
+    depth, start = 0, 1
+    for piece in re.finditer(r"<|(?<!-)>| as ", name):
+        depth += (piece[0] == "<") - (piece[0] == ">")
+        if depth == 1 and piece[0] == " as ":
+            if not _is_of_rust(name[start : piece.start()]):
+                return False
+            start = piece.end()
+        elif not depth:
+            return _is_of_rust(name[start : piece.start()])
+    return False
 
 
 def _is_of_go(name: str) -> bool:

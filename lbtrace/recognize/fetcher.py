@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -28,7 +28,7 @@ from lbtrace.abi.locations import (
     moved,
 )
 from lbtrace.model import LONG, Fetch, Integer, Value
-from lbtrace.recognize.slots import TOO_MANY, SlotBudget, Slots
+from lbtrace.recognize.slots import NO_ROOM, TOO_MANY, SlotBudget, Slots
 from lbtrace.values import Type, find_row
 from lbtrace.values.base import Member
 
@@ -140,7 +140,7 @@ class Fetcher(Slots):
     def optional_values(self, most: int, make: Callable[[Fetcher, int], Value]) -> list[Value]:
         """Return values that may be left out, made by their numbers: at most ``most``, within the
         budget. It is no loss that they cannot be read."""
-        trial = type(self)(self._limit, self._detail, SlotBudget(0, 0))
+        trial = type(self)(self._limit, self._detail, NO_ROOM)
         make(trial, 0)
         there = 0
         while there < most and self._has(make, there):
@@ -153,7 +153,7 @@ class Fetcher(Slots):
         """Return whether all that ``make`` fetches is kept anyway."""
         if not self._kept:
             return False
-        trial = type(self)(len(self._kept), self._detail, SlotBudget(0, 0), self._kept)
+        trial = type(self)(len(self._kept), self._detail, NO_ROOM, self._kept)
         with trial.as_optional():
             make(trial, number)
         return not trial.is_short
@@ -165,7 +165,7 @@ class Fetcher(Slots):
         at most ``most`` and in ``most_slots``; None where it allows none."""
         whole = 0, 0
         for count in range(most, 0, -1):
-            trial = type(self)(self._limit, self._detail, SlotBudget(0, 0))
+            trial = type(self)(self._limit, self._detail, NO_ROOM)
             make(trial, count)
             if trial.used[0] > most_slots:
                 continue
@@ -349,30 +349,6 @@ def fetch_whole(fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: 
     if piece < 0:
         return Value(name, type.bare(), -1, TOO_MANY)
     return fetcher.in_piece(name, type, Span(address, piece), depth)
-
-
-Made = TypeVar("Made")
-
-
-def collected(limit: int, detail: Detail, make: Callable[[Fetcher], Made]) -> tuple[Made, Fetcher]:
-    """Return what ``make`` makes, and what fetches it: the values that may be left out
-    get the slots that all others leave, and what pointers lead to those that remain then."""
-    made, fetcher = _collected(limit, detail, make)
-    if detail.depth and (fetcher.is_short or fetcher.refused):
-        _, shallow = _collected(limit, replace(detail, depth=0), make)
-        return _collected(limit, detail, make, shallow.fetches)
-    return made, fetcher
-
-
-def _collected(
-    limit: int, detail: Detail, make: Callable[[Fetcher], Made], kept: Sequence[Fetch] = ()
-) -> tuple[Made, Fetcher]:
-    fetcher = Fetcher(limit, detail, SlotBudget(0, 0), kept)
-    made = make(fetcher)
-    if fetcher.refused and min(fetcher.remaining[:2]) > 0:
-        fetcher = Fetcher(limit, detail, fetcher.remaining, kept)
-        made = make(fetcher)
-    return made, fetcher
 
 
 def pointer_in(word: Fetch) -> Fetch:

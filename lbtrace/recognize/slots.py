@@ -26,6 +26,9 @@ class SlotBudget(NamedTuple):
     needs: tuple[int, ...] = ()
 
 
+NO_ROOM = SlotBudget(0, 0)
+
+
 class Slots:
     """Fetches of one probe, at most ``limit``. Values that may be left out take no more than
     ``budget``; ``refused`` counts those that got fewer than they need. The fetches ``kept`` have

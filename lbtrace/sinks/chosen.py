@@ -20,12 +20,16 @@ def identity(call: Call) -> Identity:
 
 
 class Chosen(Sink):
-    """Writes nothing. ``calls`` are those of which ``test`` holds."""
+    """Writes nothing. ``calls`` are those of ``functions``, None for all, of which ``test``
+    holds."""
 
     name = "chosen"
 
-    def __init__(self, plan: Plan, test: RecordedTest) -> None:
+    def __init__(
+        self, plan: Plan, test: RecordedTest, functions: frozenset[str] | None = None
+    ) -> None:
         super().__init__(None, plan)
+        self._functions = functions
         self.calls: set[Identity] = set()
         self._test = test
         self._names: dict[int, str] = {}
@@ -34,6 +38,8 @@ class Chosen(Sink):
         self._names[thread.tid] = thread.name
 
     def exit(self, call: Call) -> None:
+        if self._functions is not None and call.name not in self._functions:
+            return
         call.thread_name = self._names.get(call.tid, "")
         if self._test.holds(call, self._plan):
             self.calls.add(identity(call))

@@ -42,6 +42,17 @@ def first_thread_has_ended(pid: int) -> bool:
     return directory_of(pid) != f"/proc/{pid}"
 
 
+def children_of(pid: int) -> list[int]:
+    """Return the processes that a process has started and that run, as far as the kernel tells
+    (CONFIG_PROC_CHILDREN)."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+        texts = [read_text(f"/proc/{pid}/task/{thread}/children") for thread in threads]
+    except OSError:
+        return []
+    return sorted(int(child) for text in texts for child in text.split())
+
+
 def read_bytes(path: str) -> bytes:
     """Return the content of a file. Raises `OSError`."""
     # Without io: it asks each file for its size, position and whether it is a terminal.

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from lbtrace.model import Aggregate, Grouping, Plan
 from lbtrace.tables.keys import OfKey, by_key, in_order
-from lbtrace.tables.table import WORD, Table, to_signed, written
+from lbtrace.tables.table import WORD, Table, key_text, to_signed, written
 from lbtrace.text import clean, counted, duration
 
 MEASURE = 5
@@ -39,6 +39,11 @@ class Count(Struct, frozen=True):
     by: dict[str, Any] = field(default_factory=dict)
     values: dict[str, int | float | None] = field(default_factory=dict)
     unread: int = 0
+
+    @property
+    def key(self) -> str:
+        """The values of ``by`` as text: that of a row of `lbtrace.report`."""
+        return key_text(self.by)
 
     def __str__(self) -> str:
         calls = counted(self.count, "call")

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from lbtrace.model import Aggregate, Plan
 from lbtrace.model.wire_limits import BUCKET_BITS, NO_BUCKET, SLOT_DURATION
 from lbtrace.tables.keys import OfKey, by_key, in_order
-from lbtrace.tables.table import PICTURED, WORD, Table, to_signed
+from lbtrace.tables.table import PICTURED, WORD, Table, key_text, to_signed
 from lbtrace.text import duration
 
 ERROR = 1 / (1 << BUCKET_BITS)
@@ -75,6 +75,11 @@ class Histogram(Struct, frozen=True):
     bars: tuple[Bar, ...] = ()
     self_time: int | None = None
     by: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """The values of ``by`` as text: that of a row of `lbtrace.report`."""
+        return key_text(self.by)
 
 
 def bounds(bucket: int) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any
 
@@ -125,6 +125,11 @@ def written(value: Any) -> str:
     if value is None:
         return "?"
     return to_json(value) if isinstance(value, _PARTS) else str(value)
+
+
+def key_text(by: Mapping[str, Any]) -> str:
+    """Return the values of a key as one text."""
+    return ", ".join(map(written, by.values()))
 
 
 def _key_cells(row: Any) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from lbtrace.elf import symbols
 from lbtrace.elf.go import build, pclntab
 from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError, NoMatchError
-from lbtrace.plan import Selection, make_plan
+from lbtrace.plan import Selection, make_plan, own_functions
 from lbtrace.plan.functions import select
 from lbtrace.plan.patterns import BinarySymbols
 
@@ -69,6 +69,13 @@ def test_stripping_takes_nothing(go_program: Compile, version: str, kind: str) -
     assert stripped is not None
     assert [*whole.functions] == [*stripped.functions]
     assert whole.inlined == stripped.inlined
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_own_functions_without_debug_information(go_program: Compile, version: str) -> None:
+    image = Image.open(str(go_program("fib", version, "stripped")))
+    own = own_functions.find([image], [symbols.read(image)])
+    assert {f.name.partition(".")[0] for f in own.functions[0]} == {"main"}
 
 
 @pytest.mark.parametrize("version", VERSIONS)

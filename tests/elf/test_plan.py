@@ -92,6 +92,24 @@ def test_at_most_sixteen_values(build):
     assert any("16 values" in note for note in made.notes)
 
 
+ORDER = """
+#include <map>
+#include <string>
+#include <vector>
+struct Order { std::vector<std::string> tags, more; std::map<std::string, int> meta; double when; };
+__attribute__((noinline)) double process(Order *o) { return o->when; }
+int main() { Order o{{"a", "b"}, {"c"}, {{"d", 1}}, 2.5}; return process(&o) > 3; }
+"""
+
+
+def test_what_is_asked_for_has_room_before_elements_of_containers(tmp_path):
+    (tmp_path / "o.cc").write_text(ORDER)
+    subprocess.run(["g++", "-g", "-O1", "-o", "o", "o.cc"], cwd=tmp_path, check=True)
+    asked = ("o->tags", "o->meta", "o->more", "o->when")
+    plan = make_plan(str(tmp_path / "o"), Selection(("process",), request=parse(asked, "")))
+    assert [value.reason for value in plan.functions[0].parameters] == [""] * 4
+
+
 def test_returns_can_be_left_out(build):
     made = make_plan(build("-O1"), Selection(("fib",), returns="none"))
     assert [p.role for p in made.probes] == ["opens"]

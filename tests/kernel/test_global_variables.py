@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests import go_toolchains
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 MAIN = """
@@ -177,3 +179,24 @@ def test_cpp(lbtrace: Run, tmp_path: Path) -> None:
     words = [f"--arg={name}" for name in names]
     done = lbtrace("attach", "--func=step", *words, "--format=jsonl", "--", tmp_path / "prog")
     assert [shown(each) for each in calls(done)] == [[5, 8, 2, 4], [6, 9, 3, 5]]
+
+
+GO = """package main
+
+var counter = 5
+
+//go:noinline
+func step(n int) int { counter += n; return counter }
+
+func main() { println(step(1) + step(2)) }
+"""
+
+
+@pytest.mark.parametrize("asked", ["main.counter", "::main.counter"])
+def test_go(lbtrace: Run, tmp_path: Path, asked: str) -> None:
+    (tmp_path / "a.go").write_text(GO)
+    program = go_toolchains.build(go_toolchains.VERSIONS[-1], tmp_path / "a.go", tmp_path / "prog")
+    words = ("--func=main.step", f"--arg={asked}", "--format=jsonl", "--", program)
+    done = lbtrace("attach", *words)
+    assert [shown(each) for each in calls(done)] == [[5], [6]]
+    assert f'"name":"{asked}"' in done.stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -48,6 +49,31 @@ def test_without_follow_only_the_process_itself(
     status, _, error = tracer.finish()
     assert status == 0
     assert "0 calls" in error
+
+
+WORKERS = """
+import os, time
+for _ in range(2):
+    if not (worker := os.fork()):
+        time.sleep(60)
+    print(worker, flush=True)
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("follow", [(), ("--follow",)])
+def test_workers_of_a_server_are_named(
+    start: Start, lbtrace: Run, programs: Path, follow: tuple[str, ...]
+) -> None:
+    server = start(sys.executable, "-c", WORKERS)
+    server.wait_for("ready", "stdout")
+    workers = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+    asked = ("--binary", programs / "loop", "--func", "tick", "--duration", "0.1")
+    done = lbtrace("attach", "--pid", server.pid, *follow, *asked)
+    assert f"its children {workers[0]}, {workers[1]} are not traced: --pid" in done.stderr
+    for worker in workers:
+        os.kill(int(worker), signal.SIGKILL)
 
 
 def test_all_threads_of_a_process(

@@ -75,7 +75,8 @@ def test_as_the_kernel_compares(lbtrace: Run, compiled: Any, tmp_path: Path) -> 
 def test_what_was_not_recorded_is_counted(lbtrace: Run, compiled: Any, tmp_path: Path) -> None:
     work = compiled("work", ["gcc", "-O0", "-g"], WORK)
     capture = tmp_path / "all.lbt"
-    lbtrace("attach", "--func", "work", "--strings", "20", "-o", capture, "--", work)
+    both = ("--func", "work", "--func", "other")
+    lbtrace("attach", *both, "--strings", "20", "-o", capture, "--", work)
     long = "key/" + "0" * 69 + "1"
     done = lbtrace("export", capture, "--where", f'name == "{long}" or item->id == 4')
     assert "40 calls of which a value that --where names was not recorded whole" in done.stderr

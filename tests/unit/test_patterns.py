@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
+from lbtrace.elf import demangle
 from lbtrace.elf.functions import ListedFunctions
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import NoMatchError, UsageError
 from lbtrace.model import Function
 from lbtrace.plan import functions
 from lbtrace.plan.functions import merge, split_excluded
-from lbtrace.plan.patterns import BinarySymbols, addressed, matching
+from lbtrace.plan.patterns import BinarySymbols, addressed, matching, means
 from lbtrace.plan.unmatched import COMPARED, nearest
 from lbtrace.validation import split_listed
 
@@ -186,6 +187,34 @@ def test_a_name_in_the_source_needs_no_qualifiers(pattern, names):
     assert [f.aliases[0] for f in found] == [CXX[n] for n in names]
 
 
+RUST = (
+    "_RNvMs1_Cs6GmmlP4bgsG_1rNtB5_3Dog3run",  # <r::Dog>::run
+    "_RNvXs_Cs6GmmlP4bgsG_1rNtB4_3DogNtB4_5Speak5speak",  # <r::Dog as r::Speak>::speak
+    "_ZN35_$LT$r..Cat$u20$as$u20$r..Speak$GT$5speak17h3c529be3f3c09755E",
+    "_ZN1r3Cat3run17hfc21a3e50a2fd6f9E",
+    "_RINvCs6GmmlP4bgsG_1r5twicemEB2_",  # r::twice::<u32>
+)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        *(("Dog::run", [0]), ("r::Dog::run", [0]), ("run", [0, 3]), ("<r::Dog>::run", [0])),
+        *(("Dog::speak", [1]), ("r::Cat::speak", [2]), ("speak", [1, 2]), ("Dog::*", [0, 1])),
+        *(("twice", [4]), ("r::twice", [4]), ("twice<u32>", [4]), ("r::*", [0, 1, 2, 3, 4])),
+    ],
+)
+def test_methods_of_rust_go_by_their_type(pattern, names):
+    found = select([BinarySymbols("program", table(*RUST))], [pattern])[0]
+    assert [f.aliases[0] for f in found] == [RUST[n] for n in names]
+
+
+def test_few_names_are_demangled(monkeypatch):
+    assert all(means("Dog::run", name, "run") for name in RUST[:1])
+    monkeypatch.setattr(demangle, "short", None)
+    assert not any(means("r::runn", name, "run") or means("r*wug", name, "run") for name in RUST)
+
+
 @pytest.mark.parametrize("pattern", ["o", "X::go", "go(long)", "push<int>::go", "W", "sh"])
 def test_parts_of_names_are_no_names(pattern):
     with pytest.raises(NoMatchError):
@@ -275,6 +304,15 @@ def test_all_means_neither_runtimes_nor_start_up_code():
         *("_ZN4core3ptr13drop_in_place17h0123456789abcdefE", "_RNvNtCs1_4core3ptr4read"),
         "_ZN60_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..ops..Drop$GT$4drop17h0123456789abcdefE",
     )
+    others += (
+        "_RINvMNtCsgEmfK2I1SDS_4core5sliceSh11copy_withinINtNtNtB5_3ops5range14RangeInclusivejEECsf"
+        "EOYDRpO4Ta_11miniz_oxide",  # <[u8]>::copy_within::<RangeInclusive<usize>>
+        "_RNvMsD_NtCsgEmfK2I1SDS_4core3numy16from_ascii_radix",  # <u64>::from_ascii_radix
+        "_RNvXNtNtCs6O6TnIPaRGP_6object4read8read_refRShNtB2_7ReadRef19read_bytes_at_until",
+        "_RNvXNvMNtNtCsjrHSEGnQ3l9_3std3sys9backtraceNtB5_13BacktraceLock5printNtB2_16DisplayBacktr"
+        "aceNtNtCsgEmfK2I1SDS_4core3fmt7Display3fmt",  # <<std::…>::… as core::fmt::Display>::fmt
+    )
+    own += ("_ZN48_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$r..Area$GT$4area17h0123456789abcdefE",)
     symbols = table(*own, *others, "_ZN4core3runEv", "_ZN3app4core17h0123456789abcdefE")
     named = [BinarySymbols("/bin/program", symbols)]
     (taken,), notes = choose(named, ["*"])

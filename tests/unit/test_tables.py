@@ -11,6 +11,8 @@ from lbtrace.model import Aggregate, Aggregates, Binary, Function, Plan, Probe, 
 from lbtrace.plan import Selection, make_plan
 from lbtrace.plan.functions import split_named
 from lbtrace.tables import Table, aggregated, table_of
+from lbtrace.tables.count import Count
+from lbtrace.tables.histogram import Histogram
 from lbtrace.tables.keys import OfKey, in_order
 
 SITE = Site(1, 1)
@@ -33,6 +35,12 @@ def test_what_later_versions_aggregate_is_passed_over() -> None:
     assert (name, [*rows]) == ("count", [])
     assert isinstance(table, Table)
     assert table_of(plan("count"), later, "sum") == []
+
+
+def test_keys_as_text() -> None:
+    by = {"n": 1, "path": "/x", "point": [1, 2], "unread": None}
+    for row in (Count("", "", 0, 3, by), Histogram("", "", 0, 3, by=by)):
+        assert row.key == "1, /x, [1, 2], ?"
 
 
 def test_patterns_of_sources() -> None:

@@ -8,7 +8,7 @@ from lbtrace.abi.locations import Detail, Location
 from lbtrace.calls.decoders import arguments
 from lbtrace.model import Event, Fetch
 from lbtrace.model.wire_limits import VALUES
-from lbtrace.recognize.fetcher import collected
+from lbtrace.recognize.sharing import collected
 from lbtrace.values.array import Array
 from lbtrace.values.character import Character
 from lbtrace.values.notation import text

@@ -204,7 +204,8 @@ def test_values_that_mean_nothing(capsys, words):
 @pytest.mark.parametrize(
     ("words", "wrong", "advice"),
     [
-        ("attahc --func f -- ./x", "no command is called attahc", "there are attach, count"),
+        ("attahc --func f -- ./x", "no command is called attahc", "nearest names: attach"),
+        ("help value", "there is no help on value", "nearest names: values"),
         ("ls -l", "no command is called ls", "write: lbtrace attach -- ls -l"),
         ("attach --func f --pid init", "'init' is not the number of a process", "pgrep -o NAME"),
         ("attach --func -- ./fib 3", "--func: its value is missing", "lbtrace attach --help"),
@@ -251,6 +252,15 @@ def test_one_line_says_what_is_wrong_and_one_what_to_do(capsys, words, wrong, ad
     assert wrong in first
     assert second.startswith("  ")
     assert advice in second
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [("--func f", True), ("--where=n>1", True), ("--line 3", False), ("3 --func f", False)],
+)
+def test_options_of_lbtrace_behind_the_program(capsys, words, said):
+    assert main(["./no-such", *words.split()]) == 127
+    assert ("options of lbtrace stand before" in capsys.readouterr().err) is said
 
 
 @pytest.mark.parametrize(
