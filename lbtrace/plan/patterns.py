@@ -194,7 +194,7 @@ def means(pattern: str, symbol: str, plain: str) -> bool:
 def kept_word(pattern: str) -> str:
     """Return a word that stands in the symbol of whatever a pattern means; empty where none surely
     does."""
-    return _kept(pattern) if _matcher(pattern) else _last_identifier(pattern)
+    return _kept(pattern if _matcher(pattern) else _last_identifier(pattern))
 
 
 def _exact(symbols: Symbols, pattern: str) -> list[Function]:
