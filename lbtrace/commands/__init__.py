@@ -131,7 +131,7 @@ def _run(words: list[str]) -> int:
 
         return help.show(words[1], [*COMMANDS])
     if words and words[0] not in ("--help", "-h", "help"):
-        from lbtrace.plan.patterns import propose  # imported here because few words are none
+        from lbtrace.text import propose  # imported here because most words are known
 
         known = f"there are {', '.join(COMMANDS)}; first trace: {FIRST}"
         hint = propose(words[0], COMMANDS, known)

@@ -51,7 +51,7 @@ def show(topic: str, commands: Sequence[str]) -> int:
     found = pages()
     if topic not in found:
         known = dict.fromkeys((*commands, *topics()))
-        from lbtrace.plan.patterns import propose  # imported here because most topics are known
+        from lbtrace.text import propose  # imported here because most words are known
 
         listed = f"there is on: {', '.join(known)}"
         hint = propose(topic, {*known, *found}, listed, 0.75)

@@ -18,7 +18,7 @@ from lbtrace.plan import marker_pairs
 from lbtrace.plan.found import Item, PlannedPoint
 from lbtrace.plan.marker_definitions import mismatches
 from lbtrace.plan.marker_values import marker_values
-from lbtrace.plan.patterns import ALIKE, addressed, matching, propose
+from lbtrace.plan.patterns import addressed, matching
 from lbtrace.plan.point_probes import Point, PointPlanner, refuse_returns
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.warnings import name_functions, some
@@ -29,6 +29,7 @@ from lbtrace.providers import (
     find_definitions,
     open_definitions,
 )
+from lbtrace.text import ALIKE, propose
 
 _ANY = re.compile(r"[:*?[]|^/.*/")
 """What is in all names of markers, and what may stand for that: a glob or a regular expression."""

@@ -15,12 +15,13 @@ from lbtrace.fetch.call_values import CallValues
 from lbtrace.fetch.lasting import Lasting
 from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe, Site
 from lbtrace.plan.found import Completed, Found
-from lbtrace.plan.patterns import propose, select
+from lbtrace.plan.patterns import select
 from lbtrace.plan.selection import Selection
 from lbtrace.probes.sources import UNREAD
 from lbtrace.syscalls import Call, read_table
 from lbtrace.syscalls.buffers import with_buffers
 from lbtrace.syscalls.prototypes import NEVER_RETURN, prototype_of
+from lbtrace.text import propose
 
 BELOW = Site(0, 0, sp_delta=-8, emulated=True)
 """A call counts as below the function that makes it, whose frame may be the stack pointer."""
