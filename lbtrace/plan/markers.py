@@ -11,14 +11,14 @@ from msgspec.structs import replace
 
 from lbtrace.elf.image import Image
 from lbtrace.elf.stap_notes import Marker, read_markers, unread
-from lbtrace.errors import NoMatchError, UsageError, option
+from lbtrace.errors import ALIKE, NoMatchError, UsageError, option, propose
 from lbtrace.machine import Machine
 from lbtrace.model import Function, Probe
 from lbtrace.plan import marker_pairs
 from lbtrace.plan.found import Item, PlannedPoint
 from lbtrace.plan.marker_definitions import mismatches
 from lbtrace.plan.marker_values import marker_values
-from lbtrace.plan.patterns import ALIKE, addressed, matching, propose
+from lbtrace.plan.patterns import addressed, matching
 from lbtrace.plan.point_probes import Point, PointPlanner, refuse_returns
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.warnings import name_functions, some

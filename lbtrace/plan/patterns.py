@@ -45,10 +45,6 @@ WRITTEN = (
 """Words that demanglers write which are in no mangled name."""
 
 
-ALIKE = 3
-"""Names that an error proposes."""
-
-
 class BinarySymbols(NamedTuple):
     """A binary whose functions are selected."""
 
@@ -163,14 +159,6 @@ def select(
         raise explain(pattern)
 
     return named_among(find, wanted)
-
-
-def propose(wanted: str, names: Iterable[str], otherwise: str, alike: float = 0.6) -> str:
-    """Return the advice to write one of ``names`` that are like what was ``wanted``."""
-    from difflib import get_close_matches  # imported here because only a mistyped name needs it
-
-    near = get_close_matches(wanted, [*names], ALIKE, alike)
-    return f"nearest names: {', '.join(near)}" if near else otherwise
 
 
 def means(pattern: str, symbol: str, plain: str) -> bool:

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from lbtrace.abi.system_calls import locate_arguments
 from lbtrace.elf.image import Image
-from lbtrace.errors import NoMatchError
+from lbtrace.errors import NoMatchError, propose
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.fetch.lasting import Lasting
 from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe, Site
 from lbtrace.plan.found import Completed, Found
-from lbtrace.plan.patterns import propose, select
+from lbtrace.plan.patterns import select
 from lbtrace.plan.selection import Selection
 from lbtrace.probes.sources import UNREAD
 from lbtrace.syscalls import Call, read_table
