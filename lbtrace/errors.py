@@ -19,7 +19,7 @@ do so by `option`: on the command line it is ``--where``, in Python ``where=``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from errno import ENOENT
 from typing import NamedTuple
 
@@ -176,3 +176,15 @@ class DependencyError(LbtraceError, ImportError):
 
 class OutputError(LbtraceError):
     """The output exists already, cannot be created, or the disk is full."""
+
+
+ALIKE = 3
+"""Names that an error proposes."""
+
+
+def propose(wanted: str, names: Iterable[str], otherwise: str, alike: float = 0.6) -> str:
+    """Return the advice to write one of ``names`` that are like what was ``wanted``."""
+    from difflib import get_close_matches  # imported here because only a mistyped name needs it
+
+    near = get_close_matches(wanted, [*names], ALIKE, alike)
+    return f"nearest names: {', '.join(near)}" if near else otherwise

@@ -8,7 +8,7 @@ is placed beside them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -99,15 +99,3 @@ def duration(nanoseconds: int) -> str:
             break
     digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
     return f"{value:.{digits}f} {unit}"
-
-
-ALIKE = 3
-"""Names that an error proposes."""
-
-
-def propose(wanted: str, names: Iterable[str], otherwise: str, alike: float = 0.6) -> str:
-    """Return the advice to write one of ``names`` that are like what was ``wanted``."""
-    from difflib import get_close_matches  # imported here because only a mistyped name needs it
-
-    near = get_close_matches(wanted, [*names], ALIKE, alike)
-    return f"nearest names: {', '.join(near)}" if near else otherwise

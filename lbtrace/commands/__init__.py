@@ -10,7 +10,7 @@ from importlib import import_module
 
 import lbtrace
 from lbtrace.commands import streams
-from lbtrace.errors import KernelError, LbtraceError, OutputError, UsageError
+from lbtrace.errors import KernelError, LbtraceError, OutputError, UsageError, propose
 from lbtrace.text import shortened
 
 COMMANDS = {
@@ -131,8 +131,6 @@ def _run(words: list[str]) -> int:
 
         return help.show(words[1], [*COMMANDS])
     if words and words[0] not in ("--help", "-h", "help"):
-        from lbtrace.text import propose  # imported here because most words are known
-
         known = f"there are {', '.join(COMMANDS)}; first trace: {FIRST}"
         hint = propose(words[0], COMMANDS, known)
         paths = os.environ.get("PATH", "").split(":")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from lbtrace.errors import UsageError
+from lbtrace.errors import UsageError, propose
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
@@ -51,8 +51,6 @@ def show(topic: str, commands: Sequence[str]) -> int:
     found = pages()
     if topic not in found:
         known = dict.fromkeys((*commands, *topics()))
-        from lbtrace.text import propose  # imported here because most words are known
-
         listed = f"there is on: {', '.join(known)}"
         hint = propose(topic, {*known, *found}, listed, 0.75)
         raise UsageError(f"there is no help on {topic}", hint)

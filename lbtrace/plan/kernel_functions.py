@@ -16,7 +16,7 @@ from lbtrace.abi import Locations, locate_values
 from lbtrace.abi.locations import Location
 from lbtrace.btf.prototypes import KernelTypes
 from lbtrace.elf.image import Image
-from lbtrace.errors import NoMatchError, UsageError, option
+from lbtrace.errors import NoMatchError, UsageError, option, propose
 from lbtrace.model import NO_BINARY, Fetch, Function, KernelEvent, Probe, Prototype, Site
 from lbtrace.plan.found import Found
 from lbtrace.plan.patterns import COPY, matching, named_among
@@ -24,7 +24,6 @@ from lbtrace.plan.selection import Selection
 from lbtrace.plan.value_selection import depth, member_names
 from lbtrace.plan.warnings import name_functions
 from lbtrace.system.kernel_symbols import count_functions, find_size, find_traceable
-from lbtrace.text import propose
 from lbtrace.validation import split_listed
 
 MOST = 1000

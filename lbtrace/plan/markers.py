@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from lbtrace.elf.image import Image
 from lbtrace.elf.stap_notes import Marker, read_markers, unread
-from lbtrace.errors import NoMatchError, UsageError, option
+from lbtrace.errors import ALIKE, NoMatchError, UsageError, option, propose
 from lbtrace.machine import Machine
 from lbtrace.model import Function, Probe
 from lbtrace.plan import marker_pairs
@@ -29,7 +29,6 @@ from lbtrace.providers import (
     find_definitions,
     open_definitions,
 )
-from lbtrace.text import ALIKE, propose
 
 _ANY = re.compile(r"[:*?[]|^/.*/")
 """What is in all names of markers, and what may stand for that: a glob or a regular expression."""

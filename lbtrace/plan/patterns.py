@@ -204,8 +204,14 @@ def _demangled(symbols: Symbols, pattern: str) -> list[Function]:
 
 def _unqualified(symbols: Symbols, pattern: str) -> list[Function]:
     """The functions whose name in the source ends with this one, as debuggers take it: without
-    namespaces and classes, and without the arguments of templates where it names none."""
-    return [f for f in _likely(symbols, pattern) if _ends_with(f.name, pattern)]
+    namespaces and classes, and without the arguments of templates where it names none; those of
+    Rust's own crates if no other does."""
+    found = [f for f in _likely(symbols, pattern) if _ends_with(f.name, pattern)]
+    if len(found) < 2:
+        return found
+    from lbtrace.plan import runtime_code  # imported here because most names are whole
+
+    return [f for f in found if not runtime_code.is_of_rust(f.name)] or found
 
 
 def _end_matches(name: str, matches: Callable[[str], object]) -> bool:

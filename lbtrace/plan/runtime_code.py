@@ -88,6 +88,11 @@ def is_runtime(name: str) -> bool:
     """Return whether a function called ``name`` in symbols is such code."""
     if name in START_UP or _MADE.match(name) or _OF_CPP.match(name):
         return True
+    return is_of_rust(name)
+
+
+def is_of_rust(name: str) -> bool:
+    """Return whether a function called ``name`` in symbols is of Rust's own crates."""
     return _RUST.match(name) is not None and _is_of_rust(demangle.short(name))
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from lbtrace.abi.system_calls import locate_arguments
 from lbtrace.elf.image import Image
-from lbtrace.errors import NoMatchError
+from lbtrace.errors import NoMatchError, propose
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.fetch.lasting import Lasting
 from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe, Site
@@ -21,7 +21,6 @@ from lbtrace.probes.sources import UNREAD
 from lbtrace.syscalls import Call, read_table
 from lbtrace.syscalls.buffers import with_buffers
 from lbtrace.syscalls.prototypes import NEVER_RETURN, prototype_of
-from lbtrace.text import propose
 
 BELOW = Site(0, 0, sp_delta=-8, emulated=True)
 """A call counts as below the function that makes it, whose frame may be the stack pointer."""

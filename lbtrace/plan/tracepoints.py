@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lbtrace.elf.image import Image
-from lbtrace.errors import NoMatchError, UsageError
+from lbtrace.errors import NoMatchError, UsageError, propose
 from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe, Site
 from lbtrace.plan.found import Found
 from lbtrace.plan.patterns import select
 from lbtrace.plan.selection import Selection
 from lbtrace.system.tracefs import list_events, read_format
-from lbtrace.text import propose
 from lbtrace.tracepoints import parse_format
 
 BELOW = Site(0, 0, sp_delta=-8, emulated=True)

@@ -209,6 +209,12 @@ def test_methods_of_rust_go_by_their_type(pattern, names):
     assert [f.aliases[0] for f in found] == [RUST[n] for n in names]
 
 
+def test_what_rust_brings_is_meant_by_a_bare_name_if_nothing_else_is():
+    core = "_RNvMsD_NtCsgEmfK2I1SDS_4core3numy3run"  # <u64>::run
+    assert chosen(table(*RUST, core), "run") == ["<r::Dog>::run", "r::Cat::run"]
+    assert chosen(table(core), "run") == ["<u64>::run"]
+
+
 def test_few_names_are_demangled(monkeypatch):
     assert all(means("Dog::run", name, "run") for name in RUST[:1])
     monkeypatch.setattr(demangle, "short", None)
