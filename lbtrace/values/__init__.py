@@ -160,7 +160,8 @@ def find_row(type: str) -> Kind | None:
 def type_hook(wanted: type, data: Any) -> Any:
     """Return what makes types of decoded data: msgspec's ``dec_hook`` for all that holds a `Type`.
 
-    Raises `ValueError` where the data are none of a type that is known here.
+    A type of an unknown kind becomes one whose values are shown as bytes. Raises `ValueError`
+    where the data are none of a type.
     """
     if wanted is not Type:
         raise NotImplementedError(f"{wanted} is not decoded")
@@ -170,9 +171,16 @@ def type_hook(wanted: type, data: Any) -> Any:
     if not isinstance(tag, str):
         raise ValueError("Object missing required field `type`")
     found = find_kind(tag)
-    if found is None:
-        raise ValueError(f"values of kind {tag!r} are unknown to this version")
     try:
+        if found is None:
+            from lbtrace.values.unknown import Unknown
+
+            size, name = data.get("size"), data.get("name")
+            return Unknown(
+                tag,
+                name if isinstance(name, str) else "",
+                size if isinstance(size, int) and size > 0 else 0,
+            )
         return convert(data, found)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from None  # msgspec adds where in the whole it is

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import pytest
 
 from lbtrace.calls.decoders import Readers
 from lbtrace.calls.payload import Context
 from lbtrace.model import Fetch, Value
-from lbtrace.values import KINDS, find_kind
 from lbtrace.values.base import Fetched
 from lbtrace.values.go_time import Time
 from lbtrace.values.notation import text
@@ -34,14 +31,3 @@ def test_times_of_go(wall, ext, shown):
     fetches = (Fetch(), Fetch(), Fetch())
     read = Readers(fetches, Context()).reader(value)
     assert text(read(Fetched((wall, ext & (1 << 64) - 1, 0), {}, 0, 1))) == shown
-
-
-def test_the_table_is_complete():
-    for row in KINDS:
-        if row.type:
-            assert find_kind(row.name).__struct_config__.tag == row.name
-        if row.form or row.is_fetched:
-            module = import_module(f"lbtrace.recognize.{row.name}")
-            assert hasattr(module, "recognize") == bool(row.form)
-            assert hasattr(module, "KindFetcher") == row.is_fetched
-    assert find_kind("novelty") is None
