@@ -67,7 +67,7 @@ def start_of(entry: Entry) -> int | None:
             # A constant counts from where the first range begins.
             at = (
                 value
-                if form.startswith("DW_FORM_addr")
+                if form.startswith(("DW_FORM_addr", "DW_FORM_GNU_addr"))
                 else ((lists.low(entry) or known[0][0]) + value)
             )
             if any(low <= at < high for low, high in known):

@@ -33,7 +33,7 @@ SHL, LIT0, REG0, BREG0, REGX, FBREG, BREGX = 0x24, 0x30, 0x50, 0x70, 0x90, 0x91,
 PIECE, DEREF_SIZE, NOP, TLS, CALL_FRAME_CFA = 0x93, 0x94, 0x96, 0x9B, 0x9C
 BIT_PIECE, IMPLICIT_VALUE, STACK_VALUE, IMPLICIT_POINTER = 0x9D, 0x9E, 0x9F, 0xA0
 ADDRX, CONSTX, ENTRY, CONVERT, GNU_TLS = 0xA1, 0xA2, 0xA3, 0xA8, 0xE0
-GNU_ENTRY, GNU_IMPLICIT_POINTER = 0xF3, 0xF2
+GNU_ENTRY, GNU_ADDR_INDEX, GNU_CONST_INDEX, GNU_IMPLICIT_POINTER = 0xF3, 0xFB, 0xFC, 0xF2
 
 FIXED = {0x08: (1, False), 0x09: (1, True), 0x0A: (2, False), 0x0B: (2, True)} | {
     **{0x0C: (4, False), 0x0D: (4, True), 0x0E: (8, False), 0x0F: (8, True)},
@@ -344,7 +344,9 @@ class _Evaluation:
 STEPS: dict[int, Callable[[_Evaluation], None]] = {
     ADDR: _Evaluation._addr,
     ADDRX: _Evaluation._addrx,
+    GNU_ADDR_INDEX: _Evaluation._addrx,
     CONSTX: _Evaluation._constx,
+    GNU_CONST_INDEX: _Evaluation._constx,
     DEREF: _Evaluation._deref,
     CONSTU: lambda e: e._stack.append(e._uleb()),
     CONSTS: lambda e: e._stack.append(e._sleb()),

@@ -72,8 +72,6 @@ def flavours():
             for form in FORMS:
                 if IMPOSSIBLE & {(version, *form), (compiler, *form), (compiler, version, *form)}:
                     continue
-                if "-gsplit-dwarf" in form and version != "-gdwarf-5":  # not read
-                    continue
                 marks = [] if version == everyday else [pytest.mark.slow]
                 yield pytest.param(compiler, (version, *form), marks=marks)
 
@@ -134,9 +132,10 @@ def test_as_gdb_reads_it(tmp_path, compiler, flags):
     agree(shown_by_lbtrace(program), shown_by_gdb(program))
 
 
+@pytest.mark.parametrize("version", ["-gdwarf-4", "-gdwarf-5"])
 @pytest.mark.parametrize("types", [(), ("-fdebug-types-section",)])
-def test_packages_of_split_units(tmp_path, types):
-    program = compiled(tmp_path, "clang++", ("-gdwarf-5", "-gsplit-dwarf", *types))
+def test_packages_of_split_units(tmp_path, version, types):
+    program = compiled(tmp_path, "clang++", (version, "-gsplit-dwarf", *types))
     truth = shown_by_gdb(program)
     subprocess.run(
         ["llvm-dwp", "-e", "program", "-o", "program.dwp"], cwd=tmp_path, check=True, timeout=60

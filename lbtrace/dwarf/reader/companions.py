@@ -16,6 +16,7 @@ from lbtrace.dwarf.reader.split import (
     Numbers,
     Package,
     SplitFile,
+    identity_of,
     linked,
     split_name,
 )
@@ -55,7 +56,7 @@ class Companions:
         name = split_name(unit)
         if not name:
             return unit
-        identity = unit.header.identity
+        identity = identity_of(unit)
         for package in self._opened_packages():
             if package.holds(identity):
                 return linked(package.unit(identity), unit, identity)

@@ -189,17 +189,19 @@ class Unit:
         """Return the address of an index into ``.debug_addr`` (section 7.27)."""
         owner = self.skeleton or self
         table = owner.file.section(".debug_addr")
-        base = owner.base("DW_AT_addr_base")
+        base = owner.base("DW_AT_addr_base", "DW_AT_GNU_addr_base")
         return table.number(base + index * self.address_size, self.address_size)
 
-    def base(self, name: str) -> int:
+    def base(self, *names: str) -> int:
         """Return where the unit's part of a section begins, by its attribute for that."""
-        if name not in self._bases:
+        if names[0] not in self._bases:
             # Other attributes may depend on this one: they are not read.
             root = self.root
-            given = name in root.abbreviation.names
-            self._bases[name] = root.get(name).value if given else self.file.base(name, self)
-        return self._bases[name]
+            present = next((n for n in names if n in root.abbreviation.names), None)
+            self._bases[names[0]] = (
+                self.file.base(names[0], self) if present is None else root.get(present).value
+            )
+        return self._bases[names[0]]
 
 
 class Entry:

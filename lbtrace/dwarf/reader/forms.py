@@ -200,6 +200,8 @@ FORMS: dict[int, Form] = {
     0x2A: Form("DW_FORM_addrx2", 2, _indexed_address(_2)),
     0x2B: Form("DW_FORM_addrx3", 3, _indexed_address(_fixed(3))),
     0x2C: Form("DW_FORM_addrx4", 4, _indexed_address(_4)),
+    0x1F01: Form("DW_FORM_GNU_addr_index", VARIES, _indexed_address(_uleb)),
+    0x1F02: Form("DW_FORM_GNU_str_index", VARIES, _indexed_string(_uleb)),
     0x1F20: Form("DW_FORM_GNU_ref_alt", OFFSET, _offset),
     0x1F21: Form("DW_FORM_GNU_strp_alt", OFFSET, _at("sup")),
 }

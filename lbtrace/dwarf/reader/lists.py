@@ -1,6 +1,7 @@
 """Ranges of addresses, and locations that depend on the address.
 
-Sources: DWARF 5, sections 2.6.2, 2.17.3, 7.25, 7.28 and 7.29; DWARF 4, sections 2.6.2 and 2.17.3.
+Sources: DWARF 5, sections 2.6.2, 2.17.3, 7.25, 7.28 and 7.29; DWARF 4, sections
+2.6.2 and 2.17.3; for split units before DWARF 5 GNU's "DebugFission" proposal.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def ranges(entry: Entry) -> Iterator[tuple[int, int]]:
         end = start + 1
         if entry.has("DW_AT_high_pc"):
             high, form = entry.get("DW_AT_high_pc")
-            end = high if form.startswith("DW_FORM_addr") else start + high
+            end = high if form.startswith(("DW_FORM_addr", "DW_FORM_GNU_addr")) else start + high
         yield start, end
         return
     unit = entry.unit
@@ -66,9 +67,7 @@ def ranges(entry: Entry) -> Iterator[tuple[int, int]]:
         section, at = _place(unit, attribute, ".debug_rnglists", "DW_AT_rnglists_base", "rnglistx")
         yield from _ranges(unit, section, at)
     else:
-        section, at = unit.file.section(".debug_ranges"), int(entry.get("DW_AT_ranges").value)
-        for start, end, _ in _old(unit, section, at, located=False):
-            yield start, end
+        yield from _ranges_of_old(unit, int(entry.get("DW_AT_ranges").value))
 
 
 def expression(entry: Entry, address: int, name: str = "DW_AT_location") -> bytes:
@@ -86,8 +85,10 @@ def locations(entry: Entry, name: str = "DW_AT_location") -> Iterator[Located]:
     if unit.version >= 5:
         section, at = _place(unit, attribute, ".debug_loclists", "DW_AT_loclists_base", "loclistx")
         yield from _locations(unit, section, at)
+    elif unit.skeleton is not None:
+        yield from _split_locations(unit, int(attribute.value))
     else:
-        yield from _old(unit, unit.file.section(".debug_loc"), int(attribute.value), located=True)
+        yield from _old_locations(unit, int(attribute.value))
 
 
 def _start(unit: Unit) -> int:
@@ -208,6 +209,18 @@ def _bounds(reader: _Reader, kind: int) -> tuple[int, int]:
     raise DwarfError(f"a list holds a part of kind {kind}")
 
 
+def _ranges_of_old(unit: Unit, offset: int) -> Iterator[tuple[int, int]]:
+    file = (unit.skeleton or unit).file
+    if unit.skeleton is not None:
+        offset += unit.skeleton.base("DW_AT_GNU_ranges_base")
+    for start, end, _ in _old(unit, file.section(".debug_ranges"), offset, located=False):
+        yield start, end
+
+
+def _old_locations(unit: Unit, offset: int) -> Iterator[Located]:
+    return _old(unit, unit.file.section(".debug_loc"), offset, located=True)
+
+
 def _old(unit: Unit, section: Section, at: int, *, located: bool) -> Iterator[Located]:
     reader, base = _Reader(unit, section, at), _start(unit)
     marker = (1 << 8 * unit.address_size) - 1
@@ -221,6 +234,23 @@ def _old(unit: Unit, section: Section, at: int, *, located: bool) -> Iterator[Lo
             return
         held = reader.block(reader.number(2)) if located else b""
         yield Located(base + start, base + end, held)
+
+
+def _split_locations(unit: Unit, offset: int) -> Iterator[Located]:
+    reader = _Reader(unit, unit.file.section(".debug_loc"), offset)
+    while True:
+        reader.advance()
+        kind = reader.number(1)
+        if kind == 0:
+            return
+        if kind == 1:  # base_address_selection: those of the others are absolute
+            reader.uleb()
+            continue
+        low = reader.indexed()
+        high = reader.indexed() if kind == 2 else low + reader.number(4)
+        if kind not in (2, 3):
+            raise DwarfError(f"a list holds a part of kind {kind}")
+        yield Located(low, high, reader.block(reader.number(2)))
 
 
 def register(expression: bytes) -> int:

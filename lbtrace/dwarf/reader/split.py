@@ -1,6 +1,7 @@
 """Split debug information: ``.dwo`` files, and ``.dwp`` packages of them.
 
-Sources: DWARF 5, sections 3.1.3, 7.3.2 and 7.3.5. What compilers split before DWARF 5 is not read.
+Sources: DWARF 5, sections 3.1.3, 7.3.2 and 7.3.5; for DWARF 4 GNU's "DebugFission"
+and "DebugFissionDWP".
 """
 
 from __future__ import annotations
@@ -9,17 +10,22 @@ from msgspec import Struct
 
 from lbtrace.dwarf.reader.bounds import Budget
 from lbtrace.dwarf.reader.entries import Entry, Unit
-from lbtrace.dwarf.reader.files import INFO, File
+from lbtrace.dwarf.reader.files import INFO, TYPES, File
 from lbtrace.elf.debug_sections import EMPTY, DwarfError, Section, Sections
+
+NAME = ("DW_AT_dwo_name", "DW_AT_GNU_dwo_name")
 
 WHOLE = frozenset({".debug_str"})
 """What all units of a package share."""
 
 DW_SECT = {
-    **{1: INFO, 3: ".debug_abbrev", 5: ".debug_loclists", 6: ".debug_str_offsets"},
-    8: ".debug_rnglists",
+    2: {1: INFO, 2: TYPES, 3: ".debug_abbrev", 5: ".debug_loc", 6: ".debug_str_offsets"},
+    5: {
+        **{1: INFO, 3: ".debug_abbrev", 5: ".debug_loclists", 6: ".debug_str_offsets"},
+        8: ".debug_rnglists",
+    },
 }
-"""The columns of an index (section 7.3.5.3)."""
+"""The columns of an index, by its version (section 7.3.5.3)."""
 
 
 class Contribution(Struct, frozen=True):
@@ -118,18 +124,25 @@ def linked(file: File, skeleton: Unit, identity: int) -> Unit:
         if header.is_type:
             continue
         unit = file.unit(header)
-        if header.identity == identity:
+        if identity_of(unit) == identity:
             unit.skeleton = skeleton
             return unit
     raise DwarfError("the file belongs to another build")
 
 
+def identity_of(unit: Unit) -> int:
+    """Return what a unit and its skeleton have in common."""
+    if unit.version >= 5:
+        return unit.header.identity
+    root = unit.root
+    return int(root.get("DW_AT_GNU_dwo_id").value) if root.has("DW_AT_GNU_dwo_id") else 0
+
+
 def split_name(skeleton: Unit) -> str:
     """Return the name of the file that holds what was split off; empty if nothing was."""
     root = skeleton.root
-    if not root.has("DW_AT_dwo_name"):
-        return ""
-    return str(root.get("DW_AT_dwo_name").value, "utf-8", "surrogateescape")
+    name = next((n for n in NAME if root.has(n)), None)
+    return "" if name is None else root.get(name).value.decode("utf-8", "surrogateescape")
 
 
 def _index(section: Section) -> dict[int, dict[str, Contribution]]:
@@ -138,12 +151,12 @@ def _index(section: Section) -> dict[int, dict[str, Contribution]]:
         return {}
     version = section.number(0, 2)
     columns, rows, slots = (section.number(at, 4) for at in (4, 8, 12))
-    if version != 5:
+    if version not in DW_SECT:
         raise DwarfError(f"a package's index of version {version}")
     if columns > 16 or 16 + 12 * slots + 4 * columns * (1 + 2 * rows) > section.size:
         raise DwarfError("a package's index reaches out of its section")
     table = 16 + 12 * slots
-    names = [DW_SECT.get(section.number(table + 4 * n, 4), "") for n in range(columns)]
+    names = [DW_SECT[version].get(section.number(table + 4 * n, 4), "") for n in range(columns)]
     starts = table + 4 * columns
     sizes = starts + 4 * columns * rows
 
