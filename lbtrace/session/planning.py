@@ -154,6 +154,7 @@ def plan_mapped(request: Request, image: Image, pid: int, reach: Reach) -> Plan 
     selection = replace(
         _select(request, patched),
         **{"patterns": (), "named": {"usdt": wanted}, "within": (), "growth": "addition"},
+        inlined=False,
         locals=False,
         off_cpu=0,
         breakpoints=_breakpoints((image.file,), pid),
