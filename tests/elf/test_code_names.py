@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lbtrace.elf import memory
-from lbtrace.elf.code_names import CodeNames
+from lbtrace.dwarf.code_names import CodeNames
 from lbtrace.elf.image import Image
 from lbtrace.model import Binary
 
