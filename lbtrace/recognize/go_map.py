@@ -171,13 +171,15 @@ def _pieces(
     fetcher: Fetcher, group: Fetch, slots: Sequence[Sequence[Member]]
 ) -> Sequence[Span | None]:
     """For each slot the bytes in which it and those beside it are, from the start of the group on;
-    None where not even one has room in a piece."""
-    together = next((n for n in range(len(slots), 0, -1) if _extent(slots[:n])[1] <= PIECE), 0)
-    if not together:
+    None where there is one that has no room in a piece."""
+    for together in range(len(slots), 0, -1):
+        extents = [_extent(slots[n : n + together]) for n in range(0, len(slots), together)]
+        if all(size <= PIECE for _, size in extents):
+            break
+    else:
         return [None] * len(slots)
     pieces: list[Span] = []
-    for n in range(0, len(slots), together):
-        first, size = _extent(slots[n : n + together])
+    for first, size in extents:
         start = moved(group, first)
         pieces.append(Span(start, fetcher.slot(replace(start, read="bytes", limit=size)), -first))
     return [pieces[n // together] for n in range(len(slots))]

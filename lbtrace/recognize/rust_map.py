@@ -1,4 +1,4 @@
-"""``HashMap`` and ``HashSet`` of Rust, std's and hashbrown's own (``hashbrown::raw``, since 0.8), and
+"""``HashMap`` and ``HashSet`` of Rust, std's and hashbrown's own (``hashbrown::raw``, since 0.8);
 ``BTreeMap`` and ``BTreeSet`` (``alloc::collections::btree``).
 
 A table has the address of its control bytes, one for each bucket, with the top bit clear where the

@@ -24,8 +24,12 @@ impl<A, B> Speak for Pair<A, B> { fn speak(&self) -> usize { 2 } }
 impl Speak for u64 { fn speak(&self) -> usize { *self as usize } }
 
 #[inline(never)] fn lent(it: &dyn Speak) -> usize { println!("lent {}", it.name()); it.speak() }
-#[inline(never)] fn changed(it: &mut dyn Speak) -> usize { println!("changed {}", it.name()); it.speak() }
-#[inline(never)] fn given(it: Box<dyn Speak>) -> usize { println!("given {}", it.name()); it.speak() }
+#[inline(never)] fn changed(it: &mut dyn Speak) -> usize {
+    println!("changed {}", it.name()); it.speak()
+}
+#[inline(never)] fn given(it: Box<dyn Speak>) -> usize {
+    println!("given {}", it.name()); it.speak()
+}
 #[inline(never)] fn perhaps(it: Option<&dyn Speak>) -> usize {
     println!("perhaps {}", it.map_or("None", |it| it.name())); it.map_or(1, |it| it.speak())
 }
@@ -34,7 +38,8 @@ fn main() {
     let (mut dog, cat) = (Dog { age: 3, name: "rex".to_string() }, Cat { lives: 9 });
     let all = lent(&dog) + lent(&cat) + lent(&7u64) + lent(&Pair(1u8, 2i64)) + changed(&mut dog)
         + changed(&mut Pair(dog.age, ())) + given(Box::new(Cat { lives: 8 }))
-        + given(Box::new(Dog { age: 1, name: "ace".to_string() })) + perhaps(Some(&cat)) + perhaps(None);
+        + given(Box::new(Dog { age: 1, name: "ace".to_string() }))
+        + perhaps(Some(&cat)) + perhaps(None);
     println!("{all}");
 }
 """
@@ -43,9 +48,7 @@ FUNCTIONS = "lent|changed|given|perhaps"
 
 
 @pytest.mark.parametrize("level", "03")
-def test_type_is_that_of_the_object(
-    tmp_path: Path, level: str, tool: Callable[[str], str]
-) -> None:
+def test_type_is_that_of_the_object(tmp_path: Path, level: str, tool: Callable[[str], str]) -> None:
     (tmp_path / "speak.rs").write_text(PROGRAM)
     command = [tool("rustc"), "-g", "-Awarnings", "-C", f"opt-level={level}", "speak.rs"]
     subprocess.run(command, cwd=tmp_path, check=True)
