@@ -129,8 +129,8 @@ class KindFetcher(KeptFetcher):
         )
         if count.slot < 0:
             return Value(name, type.bare(), -1, TOO_MANY)
-        # Rust's slots may be fewer than are read.
-        group = replace(dereferenced(address, type.group), optional=True)
+        # Of Rust's slots there may be fewer than are read.
+        group = replace(dereferenced(address, type.group), optional=type.key_step < 0)
         shown = None
         if len(group.derefs) < DEREFS:
             flat = type.key.is_flat() and type.value.is_flat()
@@ -147,7 +147,11 @@ def _slots(
     fetcher: Fetcher, type: GoMap, address: Fetch, group: Fetch, number: int, *, flat: bool
 ) -> Value:
     """The states of the slots, and what is 0 where they are there, with the first slots."""
-    parts = [] if type.fills else [fetcher.take("", STATES, integer(group, STATES))]
+    parts = (
+        []
+        if type.fills
+        else [fetcher.take("", STATES, replace(integer(group, STATES), optional=True))]
+    )
     if type.large >= 0:
         parts.append(fetcher.take("", STATES, integer(moved(address, type.large), STATES)))
     least = min(part.slot for part in parts)
