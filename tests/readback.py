@@ -63,7 +63,7 @@ def compare(plan: Any, batches: Iterable[Any], probes: int | None = None) -> Non
     from msgspec.structs import replace
 
     from lbtrace.capture import CaptureWriter, check_plan, read_capture
-    from lbtrace.elf.code_names import with_names
+    from lbtrace.dwarf.code_names import with_names
     from lbtrace.model import Addition, Losses
 
     check_plan(plan)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from lbtrace.model import Binary, Symbols
 
 if TYPE_CHECKING:
-    from lbtrace.elf.code_names import CodeNames
+    from lbtrace.dwarf.code_names import CodeNames
 
 WORD = 8
 
@@ -40,7 +40,7 @@ class _RecordedNames:
 def _names_of(binary: Binary) -> CodeNames | _RecordedNames:
     if not binary.names_in:
         return _RecordedNames(binary.symbols)
-    from lbtrace.elf.code_names import CodeNames  # imported here: captures have theirs
+    from lbtrace.dwarf.code_names import CodeNames  # imported here: captures have theirs
 
     return CodeNames(binary)
 

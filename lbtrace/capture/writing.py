@@ -26,7 +26,7 @@ from lbtrace.capture.layout import (
     is_possible,
     size_of,
 )
-from lbtrace.elf.code_names import with_names
+from lbtrace.dwarf.code_names import with_names
 from lbtrace.errors import CaptureError, OutputError
 from lbtrace.model import Addition, Aggregates, Batch, Losses, Plan
 

@@ -1,7 +1,8 @@
-"""Maps of Go, up to 1.23 (``runtime/map.go``) and since (``internal/runtime/maps``).
+"""Maps of Go, up to 1.23 (``runtime/map.go``) and since (``internal/runtime/maps``); and what is
+fetched of those of Rust.
 
 Where elements are depends on hashes, which the kernel program does not compute. It reads the first
-slots of the first group, which a map of up to eight elements fills in order.
+slots of the first group, which a map of up to eight elements of Go fills in order.
 """
 
 from __future__ import annotations
@@ -14,16 +15,20 @@ from msgspec.structs import replace
 from lbtrace.abi.locations import DEREFS, dereferenced, integer, moved
 from lbtrace.model import Fetch, Value
 from lbtrace.recognize import Inside
-from lbtrace.recognize.fetcher import DEEP_ELEMENTS, Fetcher, KeptFetcher
+from lbtrace.recognize.fetcher import DEEP_ELEMENTS, PIECE, Fetcher, KeptFetcher, Span
 from lbtrace.recognize.slots import TOO_MANY
 from lbtrace.recognize.view import MemberView, View
 from lbtrace.values import Type
+from lbtrace.values.base import Member
 from lbtrace.values.go_map import COUNT, STATES, GoMap
 from lbtrace.values.opaque import Opaque
 from lbtrace.values.pointer import Pointer
 
 FLAT_ELEMENTS = 6
 """Slots that are read where a key and a value take no fetches beside their own."""
+
+SCATTERED = 8
+"""Slots that are read where those in use may be any: as many as have their states in a word."""
 
 MOST = 24
 """Fetches that a map takes, at most."""
@@ -113,44 +118,89 @@ def _places(group: View) -> tuple[tuple[int, int, View], tuple[int, int, View]] 
 
 
 class KindFetcher(KeptFetcher):
-    """See the module."""
+    """What is fetched of a map: the number of elements, and the first slots."""
 
     def in_memory(
         self, fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: int
     ) -> Value:
         assert isinstance(type, GoMap)
-        count = fetcher.take(COUNT.name, COUNT.type, integer(address, COUNT.type))
+        count = fetcher.take(
+            COUNT.name, COUNT.type, integer(moved(address, type.length), COUNT.type)
+        )
         if count.slot < 0:
             return Value(name, type.bare(), -1, TOO_MANY)
-        group = dereferenced(moved(address, type.group))
+        # Of Rust's slots there may be fewer than are read.
+        group = replace(dereferenced(address, type.group), optional=type.key_step < 0)
         shown = None
         if len(group.derefs) < DEREFS:
             flat = type.key.is_flat() and type.value.is_flat()
             shown = fetcher.most_that_fits(
-                FLAT_ELEMENTS if flat else DEEP_ELEMENTS,
-                lambda own, number: _slots(own, type, address, group, number),
+                SCATTERED if type.key_step < 0 else FLAT_ELEMENTS if flat else DEEP_ELEMENTS,
+                lambda own, number: _slots(own, type, address, group, number, flat=flat),
                 MOST,
             )
         members = (count, shown) if shown is not None and shown.slot >= 0 else (count,)
         return Value(name, type.bare(), count.slot, members=members)
 
 
-def _slots(fetcher: Fetcher, type: GoMap, address: Fetch, group: Fetch, number: int) -> Value:
+def _slots(
+    fetcher: Fetcher, type: GoMap, address: Fetch, group: Fetch, number: int, *, flat: bool
+) -> Value:
     """The states of the slots, and what is 0 where they are there, with the first slots."""
-    parts = [fetcher.take("", STATES, replace(integer(group, STATES), optional=True))]
+    parts = (
+        []
+        if type.fills
+        else [fetcher.take("", STATES, replace(integer(group, STATES), optional=True))]
+    )
     if type.large >= 0:
         parts.append(fetcher.take("", STATES, integer(moved(address, type.large), STATES)))
     least = min(part.slot for part in parts)
     head = Value("", Opaque(""), least, members=tuple(parts))
-    slots = [_slot(fetcher, type, group, n) for n in range(number)]
-    return Value("", Opaque(""), least, members=(head, *slots))
+    slots = _each(type, number)
+    pieces = _pieces(fetcher, group, slots) if flat else [None] * number
+    made = [_slot(fetcher, group, slot, piece) for slot, piece in zip(slots, pieces, strict=True)]
+    return Value("", Opaque(""), least, members=(head, *made))
 
 
-def _slot(fetcher: Fetcher, type: GoMap, group: Fetch, number: int) -> Value:
+def _each(type: GoMap, number: int) -> list[list[Member]]:
+    """Where the keys and values of the first slots are, from the start of the group."""
+    held = (
+        (type.key, type.key_at, type.key_step),
+        (type.value, type.value_at, type.value_step),
+    )
+    return [[Member("", kind, at + n * step) for kind, at, step in held] for n in range(number)]
+
+
+def _pieces(
+    fetcher: Fetcher, group: Fetch, slots: Sequence[Sequence[Member]]
+) -> Sequence[Span | None]:
+    """For each slot the bytes in which it and those beside it are, from the start of the group on;
+    None where there is one that has no room in a piece."""
+    for together in range(len(slots), 0, -1):
+        extents = [_extent(slots[n : n + together]) for n in range(0, len(slots), together)]
+        if all(size <= PIECE for _, size in extents):
+            break
+    else:
+        return [None] * len(slots)
+    pieces: list[Span] = []
+    for first, size in extents:
+        start = moved(group, first)
+        pieces.append(Span(start, fetcher.slot(replace(start, read="bytes", limit=size)), -first))
+    return [pieces[n // together] for n in range(len(slots))]
+
+
+def _extent(slots: Sequence[Sequence[Member]]) -> tuple[int, int]:
+    """Where slots begin, and how many bytes they take with what is between them."""
+    parts = [part for slot in slots for part in slot]
+    first = min(part.offset for part in parts)
+    return first, max(part.offset + part.type.size for part in parts) - first
+
+
+def _slot(fetcher: Fetcher, group: Fetch, slot: Sequence[Member], piece: Span | None) -> Value:
     parts = [
-        fetcher.in_memory("", type.key, moved(group, type.key_at + number * type.key_step), 0),
-        fetcher.in_memory(
-            "", type.value, moved(group, type.value_at + number * type.value_step), 0
-        ),
+        fetcher.in_memory("", part.type, moved(group, part.offset), 0)
+        if piece is None
+        else fetcher.in_piece("", part.type, piece.inside(part.offset), 0)
+        for part in slot
     ]
     return Value("", Opaque(""), min(part.slot for part in parts), members=tuple(parts))

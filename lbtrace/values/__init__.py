@@ -103,6 +103,8 @@ KINDS = (
     Kind("absl_string_view", "", "record", "c++", r"string_view$", through=True),
     Kind("rust_text", "", "record", "rust", RUST_TEXT, through=True),
     Kind("rust_vector", "", "record", "rust", r"&(mut )?\[|Vec<", through=True),
+    Kind("rust_map", "", "record", "rust", r"(Hash|BTree)(Map|Set)<", through=True),
+    Kind("trait_object", "TraitObject", "record", "rust", r".*\bdyn ", is_fetched=True),
     Kind("variants", "Variants", "record", "rust", is_fetched=True),
     _library("rust_duration", "RustDuration", r"Duration$", "rust"),
     Kind("rust_number", "", "record", "rust", r"NonZero(<\w+>|[IU]\w+)$"),

@@ -1,10 +1,11 @@
-"""Maps of Go: the number of elements, and those in the first group of slots."""
+"""Maps of Go, and maps and sets of Rust: the number of elements, and those in the first slots."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lbtrace.values.array import Elements
 from lbtrace.values.base import Fetched, Member, Probe, Reader, Type, Value
 from lbtrace.values.datum import Argument, Datum, whole
 from lbtrace.values.integer import Integer
@@ -23,11 +24,12 @@ STATES = Integer("uint64", WORD, False)
 
 
 class GoMap(Type, Struct, frozen=True, tag="go_map"):
-    """The header of a map, of which the first group is at the address at ``group``; where there is
-    a number other than 0 at ``large`` (-1: nowhere), something else is there. A group begins with
-    the states of its slots, those of slots in use from ``least`` to ``most``. The first slot has
+    """A record with the number of elements at ``length``, of which the first group is at the
+    address at ``group``; where there is a number other than 0 at ``large`` (-1: nowhere), something
+    else is there. A group begins with the states of its slots, those of slots in use from ``least``
+    to ``most``; where it ``fills``, it has none, and its first slots are in use. The first slot has
     its key at ``key_at`` and its value at ``value_at``, and each other one ``key_step`` and
-    ``value_step`` after the one before it."""
+    ``value_step`` after the one before it. Of one that ``is_set`` only the keys are shown."""
 
     name: str
     key: Type
@@ -41,6 +43,11 @@ class GoMap(Type, Struct, frozen=True, tag="go_map"):
     value_at: int
     value_step: int
     size: int = WORD
+    length: int = 0
+    fills: bool = False
+    is_set: bool = False
+
+    through = True
 
     def bare(self) -> GoMap:
         return replace(self, key=Opaque(""), value=Opaque(""))
@@ -49,28 +56,40 @@ class GoMap(Type, Struct, frozen=True, tag="go_map"):
         return False
 
     def named_parts(self) -> tuple[Member, ...]:
-        return (COUNT,)
+        return (replace(COUNT, offset=self.length),)
+
+    def counted(self) -> tuple[Member, Member | None, int]:
+        return self.named_parts()[0], None, 1
 
     def composed_reader(self, value: Value, probe: Probe) -> Reader:
         """The first member of a value is the number of elements. Those of the second one are the
-        states, and what is at ``large``; then the slots, the first first."""
-        head, *found = value.members[1].members if len(value.members) > 1 else (None,)
+        states, if there are any, and what is at ``large``; then the slots, the first first."""
+        head, *kept = value.members[1].members if len(value.members) > 1 else (None,)
         length = probe.reader(value.members[0])
         rest = [probe.reader(part) for part in head.members] if head else []
-        slots = [[*map(probe.reader, slot.members)] for slot in found]
+        slots = [[*map(probe.reader, slot.members)] for slot in kept]
 
         def read(fetched: Fetched) -> Datum:
             count = length(fetched)
             fields = [Argument(COUNT.name, count)]
-            states, *large = [part(fetched) for part in rest] or [None]
-            if isinstance(count, int) and isinstance(states, int) and large in ([], [0]):
-                used = [
-                    self.least <= states >> 8 * n & 0xFF <= self.most for n in range(len(slots))
-                ]
-                parts = [slot for slot, is_used in zip(slots, used, strict=True) if is_used]
-                found = tuple([(key(fetched), held(fetched)) for key, held in parts])
-                if found:
-                    fields.append(Argument("", Entries(found, max(0, count - len(found)))))
+            marks = [part(fetched) for part in rest]
+            if isinstance(count, int) and (used := self._used(count, marks, len(slots))):
+                found = [(slots[n][0](fetched), slots[n][1](fetched)) for n in used]
+                shown: Datum = Entries(tuple(found), count - len(found))
+                if self.is_set:
+                    shown = Elements(tuple([key for key, _ in found]), count - len(found))
+                fields.append(Argument("", shown))
             return whole(Fields(self.name, tuple(fields)), [count])
 
         return read
+
+    def _used(self, count: int, marks: list[Datum], slots: int) -> list[int]:
+        """Which of the first ``slots`` are in use, ``marks`` being the states, if there are any,
+        and what is at ``large``: none where that cannot be said."""
+        if self.fills:
+            return [*range(min(count, slots))] if marks == [0] else []
+        states, *large = marks or [None]
+        if not isinstance(states, int) or large not in ([], [0]):
+            return []
+        used = [n for n in range(slots) if self.least <= states >> 8 * n & 0xFF <= self.most]
+        return used if len(used) <= count else []

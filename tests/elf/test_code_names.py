@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from lbtrace.dwarf.code_names import CodeNames
 from lbtrace.elf import memory
-from lbtrace.elf.code_names import CodeNames
 from lbtrace.elf.image import Image
 from lbtrace.model import Binary
 

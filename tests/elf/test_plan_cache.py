@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lbtrace.capture import CaptureWriter, read_capture
-from lbtrace.elf.code_names import with_names
+from lbtrace.dwarf.code_names import with_names
 from lbtrace.model import Losses, Target
 from lbtrace.session import planning
 from lbtrace.session.prepare import prepare

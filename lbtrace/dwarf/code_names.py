@@ -17,9 +17,13 @@ from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError
 from lbtrace.model import Binary, Function, Plan, Symbols
 from lbtrace.system.file import File
+from lbtrace.values.pointer import TABLE_OF
 
 INVOKER = "_M_invoke"
 """What calls the target of a ``std::function`` (libstdc++), and names its type."""
+
+RUST = "rust_"
+"""In names of functions that all programs with Rust have: ``rust_eh_personality``."""
 
 
 class CodeNames:
@@ -45,7 +49,16 @@ class CodeNames:
     @cached_property
     def tables(self) -> Sequence[tuple[int, int, str]]:
         """See `lbtrace.model.Symbols`."""
-        return self._image.once(find_tables) if self._image else ()
+        image = self._image
+        if image is None:
+            return ()
+        found = image.once(find_tables)
+        if not image.once(symbols.read_any).functions.with_part(RUST):
+            return found
+        from lbtrace.dwarf import rust_tables  # imported here because few programs are Rust's
+
+        rust = image.once(rust_tables.find_tables).items()
+        return sorted([*found, *((at, at, f"{TABLE_OF}{name}") for at, name in rust)])
 
     @cached_property
     def _image(self) -> Image | None:
