@@ -75,10 +75,16 @@ static __always_inline long find_mapping(__u64 address, struct lbt_mapping *foun
 #endif
 }
 
+/* The same where no mapping can be found: while another thread changes them, or before 5.17. */
+static __always_inline __u64 likely_stack(__u64 pointer, __u64 top, __u32 tid)
+{
+	return top - pointer < LBT_FIRST_STACK ? 0 : LBT_UNKNOWN_STACK | tid << 1;
+}
+
 /*
  * Which stack a thread is on, by the start of the mapping that holds it, 0: its own one. Fibers have
  * mostly mappings of their own; of those that share one nothing tells here which it is. Odd where
- * that is not known: the lookup fails while another thread changes the mappings.
+ * that is not known.
  */
 static __noinline __u64 other_stack(__u64 pointer, __u64 top)
 {
@@ -87,12 +93,12 @@ static __noinline __u64 other_stack(__u64 pointer, __u64 top)
 	__u32 tid = bpf_get_current_pid_tgid();
 
 	if (!config.finds_mappings)
-		return own.top - pointer < LBT_FIRST_STACK ? 0 : LBT_UNKNOWN_STACK | tid << 1;
+		return likely_stack(pointer, top, tid);
 	known = bpf_map_lookup_elem(&own_stacks, &tid);
 	if (known && known->top == own.top && pointer < own.top && pointer >= known->start)
 		return 0;
 	if (find_mapping(pointer, &found))
-		return LBT_UNKNOWN_STACK | tid << 1;
+		return likely_stack(pointer, top, tid);
 	if (own.top - found.start >= found.end - found.start)
 		return found.start;
 	own.start = found.start;
