@@ -240,10 +240,7 @@ static __noinline bool is_from_program(struct pt_regs *ctx, __u64 stack)
 
 	if (INSTRUCTION_POINTER(ctx) - start < size)
 		return true;
-	if (!LBT_RETURN_SLOT)
-		caller = return_address(ctx);
-	else if (bpf_probe_read_user(&caller, sizeof(caller), (void *)stack))
-		return false;
+	caller = caller_of(ctx, stack);
 	return caller - start < size;
 }
 #endif

@@ -163,6 +163,16 @@ static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u
 		return false;
 	if (!hit_applies(ctx, spec))
 		return false;
+#ifndef LBT_ATOMIC
+	if (config.callers && spec->otherwise &&
+	    !returns_to_relay(ctx, &at, at.frame + spec->sp_delta)) {
+		at.probe += 1;
+		at.spec = spec->otherwise - 1;
+		spec = bpf_map_lookup_elem(&specs, &at.spec);
+		if (!spec)
+			return false;
+	}
+#endif
 	if (config.counting)
 		return count_alone(&at);
 	if (!config.within) /* a hit outside needs none */

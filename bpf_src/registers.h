@@ -92,6 +92,16 @@ static __always_inline __u64 thread_pointer(void)
 
 #endif
 
+/* The same of a call with this frame, where it jumps away or begins. */
+static __always_inline __u64 caller_of(struct pt_regs *ctx, __u64 frame)
+{
+	__u64 there;
+
+	if (!LBT_RETURN_SLOT)
+		return return_address(ctx);
+	return bpf_probe_read_user(&there, sizeof(there), (void *)frame) ? 0 : there;
+}
+
 /*
  * Keeps the compiler from merging what differs in the registers read only: the
  * verifier takes no computed offset into the context.

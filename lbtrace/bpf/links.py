@@ -78,7 +78,7 @@ def attachments(mode: Mode, probes: Sequence[Probe], first: int = 0) -> Attachme
     for number, probe in enumerate(probes[first:], first):
         if number in pairs:
             alike.setdefault((probe.role, probes[pairs[number]].source, True), []).append(number)
-        elif number not in together:
+        elif number not in together and PROBES[probe.source].attach:
             alike.setdefault((probe.role, probe.source, False), []).append(number)
     found: dict[Attachment, list[int]] = {}
     orders: dict[Attachment, int] = {}
@@ -203,7 +203,8 @@ def copies(plan: Plan, cookies: Sequence[int]) -> dict[int, Programs]:
         )
     together: dict[int, list[Probe]] = {}
     for probe, cookie in zip(plan.probes, cookies, strict=True):
-        together.setdefault(cookie, []).append(probe)
+        if PROBES[probe.source].attach:
+            together.setdefault(cookie, []).append(probe)
     if len(together) > COPIES:
         raise UsageError(
             f"{len(together):,} probes are too many: this kernel has no cookies (before 5.15),"

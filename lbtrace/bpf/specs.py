@@ -14,6 +14,7 @@ from msgspec import Struct
 from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.bpf.condition_slots import TEXT_SUBJECTS, fill_conditions
 from lbtrace.bpf.fetch_slots import fill, find_chunk_layouts
+from lbtrace.bpf.jump_slots import fill_jump, find_callers
 from lbtrace.bpf.recording import Recording, find_recording
 from lbtrace.errors import UsageError, option
 from lbtrace.machine import Machine
@@ -72,6 +73,7 @@ class Specs:
     is known of them or of calls that are shown where exceptions leave them (``shows_left``);
     ``stack_depth``, so many callers are sent with a call; ``walks_stacks``, stacks are walked, by
     tables where there are ``unwind_tables``; ``relays``, some calls jump to other functions;
+    ``found_callers``, where these return if nothing else tells;
     ``within``, only hits below calls of some functions count; ``off_cpu``, how long threads do not
     run is measured, and where they are blocked for ``off_cpu_bound`` ns is an event of
     ``off_cpu_probe``. Where the plan
@@ -86,7 +88,8 @@ class Specs:
         self._specs: list[Any] = []
         self.decoded_registers: dict[int, Any] = {}
         self.generic = self.selecting = self.memory = later
-        self.jumps = False
+        self.jumps = any(probe.site.jump for probe in probes)
+        self.memory |= any(probe.site.jump.loads for probe in probes if probe.site.jump)
         self.chunk_layouts = ANY_LAYOUT if later else 0
         self.wide = later or any(len(p.fetches) > lib.LBT_VALUES for p in probes)
         self._waiting = {p.function for p in probes if p.action == "keep"}
@@ -131,10 +134,7 @@ class Specs:
         hooked = {*pairs, *pairs.values()}
         rounds = {n for n in pairs if plan.functions[probes[n].function].loops_to_entry}
         self.loops_to_entry = bool(rounds) and not self.within
-        specs = [
-            self._find(number, probe, number in hooked, go, number in rounds)
-            for number, (probe, go) in enumerate(zip(probes, layouts, strict=True))
-        ]
+        specs = self._find_all(probes, layouts, hooked, rounds)
         self.cookies = [number | spec << 32 for number, spec in enumerate(specs)]
         openings = {p.function: n for n, p in enumerate(probes) if p.role == "opens"}
         for number, probe in enumerate(probes):
@@ -143,6 +143,25 @@ class Specs:
         for opening, closing in pairs.items():
             cookie = opening | specs[opening] << 32 | specs[closing] << 48
             self.cookies[opening] = self.cookies[closing] = cookie
+
+    def _find_all(
+        self,
+        probes: Sequence[Probe],
+        layouts: Sequence[GoLayout | None],
+        hooked: set[int],
+        rounds: set[int],
+    ) -> list[int]:
+        """The number of each probe's spec."""
+        specs = [0] * len(probes)
+        self.found_callers = find_callers(probes)
+        self.callers = sum(map(len, self.found_callers.values()))
+        for number in reversed(range(len(probes))):  # each knows that of the one that follows
+            otherwise = specs[number + 1] + 1 if number in self.found_callers else 0
+            probe, layout = probes[number], layouts[number]
+            specs[number] = self._find(
+                number, probe, number in hooked, layout, number in rounds, otherwise
+            )
+        return specs
 
     def _set_compared(self, subjects: set[str], later: bool) -> None:
         """What conditions are on."""
@@ -185,7 +204,13 @@ class Specs:
         return self._specs[number]
 
     def _find(
-        self, number: int, probe: Probe, hooked: bool, go: GoLayout | None, loops_to_entry: bool
+        self,
+        number: int,
+        probe: Probe,
+        hooked: bool,
+        go: GoLayout | None,
+        loops_to_entry: bool,
+        otherwise: int = 0,
     ) -> int:
         """As `_spec`, which takes longer, only for the first of probes that are alike."""
         site = probe.site
@@ -200,22 +225,28 @@ class Specs:
                 bool(probe.pair),
                 hooked,
                 loops_to_entry,
+                otherwise,
                 id(go),
             ),  # the plan keeps that alive
         )
         found = self._alike.get(alike)
         if found is None:
-            found = self._alike[alike] = self._spec(probe, hooked, go, loops_to_entry)
+            found = self._alike[alike] = self._spec(*(probe, hooked, go, loops_to_entry, otherwise))
         spec, decoded = found
         if decoded is not None:
             self.decoded_registers[number] = decoded
         return spec
 
     def _spec(
-        self, probe: Probe, hooked: bool, go: GoLayout | None, loops_to_entry: bool
+        self,
+        probe: Probe,
+        hooked: bool,
+        go: GoLayout | None,
+        loops_to_entry: bool,
+        otherwise: int,
     ) -> tuple[int, Any]:
         """The number of a probe's spec, and how its values are made; ``hooked``: the return of its
-        call is; ``loops_to_entry``: the function jumps back to it."""
+        call is; ``loops_to_entry``: the function jumps back to it; ``otherwise`` as there."""
         role, site, fetches = ROLES[probe.role], probe.site, probe.fetches
         jumps = self._jumping(probe)
         if probe.role == "tail":
@@ -252,7 +283,8 @@ class Specs:
         place = (role.event, site.sp_delta, jump, go and (go.g, go.goid, go.stack_high))
         within = self._where_it_counts(probe, hooked)
         ends_lane = probe.role == "crash"
-        found = (place, pairing, within, named, loops_to_entry, key, jumps, probe.relay, ends_lane)
+        jumping = (jumps, probe.relay, otherwise)
+        found = (place, pairing, within, named, loops_to_entry, key, jumping, ends_lane)
         if found not in self._numbers:
             self._numbers[found] = len(self._specs)
             if recording:
@@ -267,7 +299,7 @@ class Specs:
             spec.named, spec.ends_lane = named, ends_lane
             spec.loops_to_entry = loops_to_entry
             spec.shows_left = probe.shows_left
-            spec.jumps, spec.relay = jumps, probe.relay
+            spec.jumps, spec.relay, spec.otherwise = jumping
             spec.hooked = pairing.hooked
             spec.filtered = pairing.filtered
             spec.within, spec.hooks = within
@@ -276,7 +308,7 @@ class Specs:
                 spec.go_goid, spec.go_stack_high = go.goid, go.stack_high
             if pairing.keeps:
                 spec.keeps = [self._kernel.PT_REGS.index(r) + 1 for r in pairing.keeps.split()]
-            self._set_jump(spec, site)
+            fill_jump(spec, site, self._kernel.PT_REGS)
             if len(self._specs) > 0xFFFF:
                 raise UsageError(
                     "the traced functions need more than 65,535 different kinds of probe",
@@ -315,22 +347,6 @@ class Specs:
             spec.measures[number] = slot
         spec.unsigned_measures = sum(1 << n for n, each in enumerate(grouping.unsigned) if each)
         spec.has_room = self.rooms and waits
-
-    def _set_jump(self, spec: Any, site: Site) -> None:
-        spec.unless, spec.only = site.unless, site.only
-        if site.jump is None:
-            return
-        self.jumps = True
-        self.memory |= site.jump.loads
-        jump, registers = site.jump, self._kernel.PT_REGS
-        spec.jump.computed = True
-        spec.jump.base = registers.index(jump.base) if jump.base else lib.LBT_NO_REGISTER
-        spec.jump.index = registers.index(jump.index) if jump.index else lib.LBT_NO_REGISTER
-        spec.jump.shift = jump.scale.bit_length() - 1
-        spec.jump.loads = jump.loads
-        spec.jump.offset = jump.offset
-        for number, (low, high) in enumerate(jump.inside[: lib.LBT_RANGES]):
-            spec.jump.low[number], spec.jump.high[number] = low, high
 
     def _make_plain(self, recording: Recording, fetches: tuple[Fetch, ...]) -> Any:
         spec = ffi.new("struct lbt_spec *")

@@ -18,7 +18,6 @@ from lbtrace.machine import Machine
 from lbtrace.machine.code import Exits
 from lbtrace.model import Binary, Function, Plan, Probe, Site
 from lbtrace.plan import landing_pads, patterns
-from lbtrace.plan.busy_functions import BusyFunctions
 from lbtrace.plan.placement import Placer
 from lbtrace.plan.return_sites import return_sites
 from lbtrace.plan.return_strategy import ASKED_FOR, ReturnStrategy, StrategyChooser
@@ -122,13 +121,13 @@ class _BinaryPlanner:
             if reason := self._add(each, has_usual_result=_returns_alike(plain, each)):
                 self._left_out[reason].append(each.function.name)
         self._probes = TailCalls(
+            image,
             self._leaving,
             self._table,
             self._stubs,
             self._placer,
-            busy=BusyFunctions(image, self._machine),
             follows=go is None,
-            within=bool(self._selection.within),
+            outer=part.outer if selection.within else None,
             avoids=self._breakpoints,
             action=self._selection.action if self._selection.aggregates else "",
         ).complete(self._probes)

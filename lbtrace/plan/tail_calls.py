@@ -5,18 +5,21 @@ Where the target is traced, its own exits tell. Where it is not, but all of its 
 where conditions may leave out calls of the target, its exits get probes of the role ``tail return``
 (*relays*), one for each way to fetch a result. They send events only of calls that have jumped.
 Where jumps through the PLT lead cannot be known, nor through pointers but those that the loader
-sets to code of the same file: such calls end there, as do those whose target is busy, as many
-others would pay for its relays. What such a function of the C library returns may be known before.
+sets to code of the same file, and many others would pay for relays in a busy target: such calls
+return behind those direct calls of their function that the file has, where relays are as well. If
+they return elsewhere, which the kernel finds out at the jump, they end there (source
+``otherwise``). What such a function of the C library returns may be known before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence, Set
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace.elf.demangle import short
+from lbtrace.elf.image import Image
 from lbtrace.elf.plt import Stubs
 from lbtrace.elf.symbols import Symbols
 from lbtrace.fetch.call_values import CallValues
@@ -24,7 +27,9 @@ from lbtrace.machine.code import Exit, Exits
 from lbtrace.model import Condition, Fetch, Function, Probe, Site
 from lbtrace.plan.busy_functions import BusyFunctions
 from lbtrace.plan.placement import Placer
+from lbtrace.plan.return_places import find_return_places
 from lbtrace.plan.return_sites import return_sites
+from lbtrace.probes.sources import OTHERWISE
 
 UNKNOWN = "?"
 """Where a jump leads through a pointer."""
@@ -55,7 +60,8 @@ class Leaving(Struct, frozen=True):
 
 class _Group(Struct, frozen=True):
     """What calls have in common that a relay serves; ``level`` distinguishes those of which one
-    jumps to another. Where calls are aggregated, they are of one ``function``."""
+    jumps to another. Where calls are aggregated, or return to places of their own, they are of one
+    ``function``."""
 
     fetches: tuple[Fetch, ...]
     conditions: tuple[Condition, ...]
@@ -79,26 +85,28 @@ class TailCalls:
 
     def __init__(
         self,
+        image: Image,
         leaving: Sequence[Leaving],
         table: Symbols,
         stubs: Stubs,
         placer: Placer,
         *,
-        busy: BusyFunctions,
         follows: bool,
-        within: bool = False,
+        outer: Collection[int] | None = None,
         avoids: Collection[int] = (),
         action: str = "",
     ) -> None:
-        """``action`` is one that aggregates, as the kernel does it where a call returns."""
+        """``outer`` are the functions within which others are traced, if that is so; ``action`` is
+        one that aggregates, as the kernel does it where a call returns."""
+        self._image = image
         self._leaving = leaving
         self._table = table
         self._stubs = stubs
         self._placer = placer
-        self._busy = busy
+        self._busy = BusyFunctions(image, placer.sites.machine)
         self._follows = follows
         self._avoids = avoids
-        self._within = within
+        self._outer = outer
         self._traced = {each.function.address: n for n, each in enumerate(leaving)}
         self._action = action
         self._conditional = bool(action) or any(each.values.is_conditional for each in leaving)
@@ -106,6 +114,7 @@ class TailCalls:
         self._levels: dict[int, int] = {}
         self._groups: dict[_Group, int] = {}
         self._relays: dict[int, dict[int, list[Probe]]] = {}
+        self._places: dict[int, list[Site]] = {}
 
     def complete(self, probes: Sequence[Probe]) -> list[Probe]:
         """Return the ``probes`` of the traced functions, those on jumps with what is known of their
@@ -114,15 +123,18 @@ class TailCalls:
             exits = (exit for each in self._leaving for exit in each.exits.exits)
             targets = {exit.target for exit in exits if exit.kind == "tail" and exit.target}
             self._busy.look_at(targets - self._traced.keys())
+            self._places = self._find_places()
         if self._conditional:
             self._find_levels()
-        done = [self._completed(p) if p.role == "tail" else p for p in probes]
+        done = [d for p in probes for d in (self._completed(p) if p.role == "tail" else [p])]
         relays = [r for sites in self._relays.values() for group in sites.values() for r in group]
         # The last one that is attached is hit first: inner calls return before outer ones.
         levels = {number: group.level for group, number in self._groups.items()}
         return [*done, *sorted(relays, key=lambda relay: (levels[relay.relay], relay.relay))]
 
-    def _completed(self, probe: Probe) -> Probe:
+    def _completed(self, probe: Probe) -> list[Probe]:
+        """A probe on a jump; and, where only some calls are seen to return, what it is for
+        others."""
         exits = self._leaving[probe.function].exits.exits
         exit = next(each for each in exits if each.site.address == probe.site.address)
         target = exit.target
@@ -130,14 +142,19 @@ class TailCalls:
         caller = self._leaving[probe.function]
         fetches = caller.values.result_fetches
         if self._ends_alike(probe.function, target):
-            return replace(known, goes_on=True, fetches=fetches)
-        if relay := self._relay(probe, caller, target):
-            fetches = fetches if caller.usual_result else ()
-            return replace(known, goes_on=True, fetches=fetches, relay=relay)
+            return [replace(known, goes_on=True, fetches=fetches)]
+        waiting = replace(known, goes_on=True, fetches=fetches if caller.usual_result else ())
+        ending = self._ending(target)
+        if ending and (relay := self._relay(probe.function, ending.returns)):
+            return [replace(waiting, relay=relay)]
+        others = replace(known, goes_on=self._is_seen(target))
         if (returning := self._at_jump(exit, known.leads_to, caller)) is not None:
             conditions = caller.values.result_conditions
-            return replace(probe, role="closes", fetches=returning, conditions=conditions)
-        return replace(known, goes_on=self._is_seen(target))
+            others = replace(probe, role="closes", fetches=returning, conditions=conditions)
+        places = self._places.get(probe.function)
+        if places and not others.goes_on and (relay := self._relay(probe.function, places=places)):
+            return [replace(waiting, relay=relay), replace(others, source=OTHERWISE)]
+        return [others]
 
     def _at_jump(self, exit: Exit, name: str, caller: Leaving) -> tuple[Fetch, ...] | None:
         """What fetches the result where a call jumps to a function of the C library that returns
@@ -192,61 +209,89 @@ class TailCalls:
 
     def _reached(self, number: int) -> set[int]:
         """The traced functions that may end a call which has jumped to one."""
-        found, ways = {number}, [number]
-        while ways:
-            further = self._next(ways.pop()) - found
-            found |= further
-            ways += further
-        return found
+        return _closed(number, self._next)
 
     def _next(self, number: int) -> set[int]:
         found = {self._traced.get(e.target) for e in self._leaving[number].exits.exits}
         return {each for each in found if each is not None}
 
-    def _relay(self, probe: Probe, caller: Leaving, target: int) -> int:
-        """The number of the relays that see the calls return which have jumped to a target; 0
-        where none do."""
-        ending = self._ending(target)
-        level = self._levels.get(probe.function, 0)
-        if ending is None or level >= LEVELS:
-            return 0
+    def _relay(
+        self,
+        number: int,
+        returns: Sequence[tuple[Function, Exit]] = (),
+        places: Sequence[Site] = (),
+    ) -> int:
+        """The number of the relays that see a function's calls return which have jumped: at
+        ``returns``, or at ``places`` in its callers; 0 where none do."""
+        caller, level = self._leaving[number], self._levels.get(number, 0)
         values = caller.values
+        if level >= LEVELS:
+            return 0
         if (values.result_conditions or self._action) and not caller.usual_result:
             return 0
         fetches = values.result_fetches if caller.usual_result else ()
-        own = probe.function if self._action else -1
-        group = _Group(fetches, values.result_conditions, values.kept, level, own)
-        number = self._groups.setdefault(group, len(self._groups) + 1)
-        sites = [self._relays.setdefault(exit.site.address, {}) for _, exit in ending.returns]
-        if any(number not in at and len(at) >= MOST_RELAYS for at in sites):
+        function = number if places or self._action else -1
+        group = _Group(fetches, values.result_conditions, values.kept, level, function)
+        relay = self._groups.setdefault(group, len(self._groups) + 1)
+        addresses = (*(exit.site.address for _, exit in returns), *(p.address for p in places))
+        sites = [self._relays.setdefault(address, {}) for address in addresses]
+        if any(relay not in at and len(at) >= MOST_RELAYS for at in sites):
             return 0
-        for at, (function, exit) in zip(sites, ending.returns, strict=True):
-            if number not in at:
-                at[number] = [*self._probes(function, exit, group, number)]
-        return number
+        found = [*(self._seen_at(*each, group) for each in returns)]
+        found += [[(place, fetches)] for place in places]
+        for at, seen in zip(sites, found, strict=True):
+            if relay not in at:
+                at[relay] = [self._probe(*each, group, relay) for each in seen]
+        return relay
 
-    def _probes(
-        self, function: Function, exit: Exit, group: _Group, number: int
-    ) -> Iterator[Probe]:
+    def _seen_at(
+        self, function: Function, exit: Exit, group: _Group
+    ) -> list[tuple[Site, tuple[Fetch, ...]]]:
         traced = self._traced.get(function.address)
         entry = Site(function.address, function.offset)
         if traced is not None:
             entry = self._leaving[traced].entry
-        for site, fetches in return_sites(exit, group.fetches, function.address, entry):
-            relay = Probe(
-                site,
-                "tail return",
-                fetches=fetches,
-                conditions=group.conditions,
-                keeps=group.keeps,
-                relay=number,
-            )
-            if self._action:
-                from lbtrace.plan.aggregation import aggregating  # imported here: most send
+        return [*return_sites(exit, group.fetches, function.address, entry)]
 
-                grouping = self._leaving[group.function].values.grouping
-                relay = aggregating(replace(relay, function=group.function), self._action, grouping)
-            yield relay
+    def _probe(self, site: Site, fetches: tuple[Fetch, ...], group: _Group, number: int) -> Probe:
+        relay = Probe(
+            site,
+            "tail return",
+            fetches=fetches,
+            conditions=group.conditions,
+            keeps=group.keeps,
+            relay=number,
+        )
+        if self._action:
+            from lbtrace.plan.aggregation import aggregating  # imported here: most send
+
+            grouping = self._leaving[group.function].values.grouping
+            relay = aggregating(replace(relay, function=group.function), self._action, grouping)
+        return relay
+
+    def _find_places(self) -> dict[int, list[Site]]:
+        """Where calls return, by their function's number, that may jump to what is not watched: in
+        their callers, and in those of functions that jump to theirs."""
+        before: dict[int, set[int]] = {number: set() for number in range(len(self._leaving))}
+        for number in before:
+            for target in self._next(number):
+                before[target].add(number)
+        lost = {n: _closed(n, before.__getitem__) for n in before if self._is_lost(n)}
+        functions = {n: self._leaving[n].function for n in sorted(set().union(*lost.values()))}
+        sites = self._placer.sites
+        found = find_return_places(self._image, self._stubs, sites, functions, self._avoids)
+        return {
+            n: [s for each in sorted(ways) for s in found.get(each, ())] for n, ways in lost.items()
+        }
+
+    def _is_lost(self, number: int) -> bool:
+        """Whether calls of a function may jump to what is not watched; not where it is a bound of
+        what is traced, as all below it would be inside of it."""
+        exits = self._leaving[number].exits.exits
+        targets = {exit.target for exit in exits if exit.kind == "tail"}
+        return self._leaving[number].function.address not in (self._outer or ()) and any(
+            not self._is_seen(target) and self._ending(target) is None for target in targets
+        )
 
     def _ending(self, target: int) -> _Ending | None:
         """Where calls return that have jumped to a target; None where that is not known."""
@@ -277,7 +322,9 @@ class TailCalls:
         if any(self._busy.has(f) for address, f in returning.items() if address not in traced):
             return None
         # Of functions that are not traced the kernel does not know that they share a frame.
-        if len(returns) > MOST_EXITS or (self._within and traced and len(traced) < len(found)):
+        if len(returns) > MOST_EXITS or (
+            self._outer is not None and traced and len(traced) < len(found)
+        ):
             return None
         return _Ending(
             tuple(returns),
@@ -327,7 +374,19 @@ class TailCalls:
             for target in targets
             if not self._ends_alike(number, target) and (ending := self._ending(target))
         ]
+        if self._places.get(number):
+            found.append(frozenset(self._reached(number) - {number}))
         return frozenset[int]().union(*found) if found else None
+
+
+def _closed(first: int, next_of: Callable[[int], Set[int]]) -> set[int]:
+    """``first``, and all to which that leads."""
+    found, ways = {first}, [first]
+    while ways:
+        further = next_of(ways.pop()) - found
+        found |= further
+        ways += further
+    return found
 
 
 def _shown(name: str) -> str:

@@ -7,6 +7,10 @@ UNREAD = "syscall, unread"
 """The event that a system call ends of which something could not be read when it began:
 bpf_src/programs/atomic/syscall.h."""
 
+OTHERWISE = "otherwise"
+"""What a hit of the probe before it in the plan is, a jump to another function, where the call will
+not be seen to return: bpf_src/relays.h. It is not attached itself."""
+
 SOURCES = (
     # An instruction of a file, in every process that maps it: uprobes
     # (Documentation/trace/uprobetracer.rst of the kernel).
@@ -28,6 +32,7 @@ SOURCES = (
         at_return=True,
         paired="session",
     ),
+    Source(name=OTHERWISE, programs={}, attach=()),
     # A place that the authors of a program marked for tracers (USDT): a uprobe that raises a
     # counter in the program while it is attached, by which many decide whether to come there.
     Source(
