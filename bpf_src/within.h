@@ -13,7 +13,7 @@
 
 enum lbt_outer_state {
 	LBT_IS_OPEN = 1,
-	LBT_IS_HOOKED = 2, /* its return is hooked, so that it is open until what it jumps to returns */
+	LBT_IS_AWAITED = 2, /* its return is hooked, or a relay sees it: open until what it jumps to returns */
 	LBT_HAS_ENDED = 4, /* more returns of its frame may follow, where it was hooked repeatedly */
 };
 
@@ -116,7 +116,7 @@ static __always_inline void open_outer(struct lbt_outer *outer, const struct hit
 	outer->frame = at->frame;
 	outer->state = LBT_IS_OPEN;
 	if (spec->hooks && !(at->bits & LBT_UNHOOKED))
-		outer->state |= LBT_IS_HOOKED;
+		outer->state |= LBT_IS_AWAITED;
 }
 
 /* Whether a hit on the stack of an outermost call, which may have been left, is outside. */
@@ -141,7 +141,9 @@ static __always_inline bool is_above(struct lbt_outer *outer, const struct hit *
 		if (at->frame == outer->frame) {
 			if (ends && at->kind == LBT_CLOSE)
 				outer->state = LBT_HAS_ENDED;
-			if (ends || in_body || outer->state & LBT_IS_HOOKED)
+			else if (at->kind == LBT_CLOSE && spec->relay)
+				outer->state |= LBT_IS_AWAITED;
+			if (ends || in_body || outer->state & LBT_IS_AWAITED)
 				return false;
 		}
 		if (!(outermost && at->kind == LBT_OPEN) && send_left(at, outer->frame, 0))

@@ -127,7 +127,6 @@ class _BinaryPlanner:
             self._stubs,
             self._placer,
             follows=go is None,
-            outer=part.outer if selection.within else None,
             avoids=self._breakpoints,
             action=self._selection.action if self._selection.aggregates else "",
         ).complete(self._probes)

@@ -92,12 +92,10 @@ class TailCalls:
         placer: Placer,
         *,
         follows: bool,
-        outer: Collection[int] | None = None,
         avoids: Collection[int] = (),
         action: str = "",
     ) -> None:
-        """``outer`` are the functions within which others are traced, if that is so; ``action`` is
-        one that aggregates, as the kernel does it where a call returns."""
+        """``action`` is one that aggregates, as the kernel does it where a call returns."""
         self._image = image
         self._leaving = leaving
         self._table = table
@@ -106,7 +104,6 @@ class TailCalls:
         self._busy = BusyFunctions(image, placer.sites.machine)
         self._follows = follows
         self._avoids = avoids
-        self._outer = outer
         self._traced = {each.function.address: n for n, each in enumerate(leaving)}
         self._action = action
         self._conditional = bool(action) or any(each.values.is_conditional for each in leaving)
@@ -285,13 +282,10 @@ class TailCalls:
         }
 
     def _is_lost(self, number: int) -> bool:
-        """Whether calls of a function may jump to what is not watched; not where it is a bound of
-        what is traced, as all below it would be inside of it."""
+        """Whether calls of a function may jump to what is not watched."""
         exits = self._leaving[number].exits.exits
         targets = {exit.target for exit in exits if exit.kind == "tail"}
-        return self._leaving[number].function.address not in (self._outer or ()) and any(
-            not self._is_seen(target) and self._ending(target) is None for target in targets
-        )
+        return any(not self._is_seen(each) and self._ending(each) is None for each in targets)
 
     def _ending(self, target: int) -> _Ending | None:
         """Where calls return that have jumped to a target; None where that is not known."""
@@ -321,10 +315,7 @@ class TailCalls:
         returning = {function.address: function for function, _ in returns}
         if any(self._busy.has(f) for address, f in returning.items() if address not in traced):
             return None
-        # Of functions that are not traced the kernel does not know that they share a frame.
-        if len(returns) > MOST_EXITS or (
-            self._outer is not None and traced and len(traced) < len(found)
-        ):
+        if len(returns) > MOST_EXITS:
             return None
         return _Ending(
             tuple(returns),

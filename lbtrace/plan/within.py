@@ -17,6 +17,7 @@ from lbtrace.plan.made_stacks import find_maker
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.warnings import name_functions, some
 from lbtrace.probes import CLOSING, ROLES
+from lbtrace.probes.sources import OTHERWISE
 
 UNSEEN = (
     "may be left unseen: what their callers call counts as below them until a call or return"
@@ -133,7 +134,8 @@ def _check_goroutines(plan: Plan) -> None:
 def _warnings(plan: Plan, outer: Iterable[int]) -> list[str]:
     functions = [plan.functions[number] for number in outer]
     notes = name_functions([f.name for f in functions if f.exits_hidden], UNSEEN)
-    tails = {p.function for p in plan.probes if p.role == "tail" and not p.goes_on}
+    unseen = [p for p in plan.probes if p.role == "tail" and not p.goes_on]
+    tails = {p.function for p in unseen if p.source != OTHERWISE}
     notes += name_functions([plan.functions[n].name for n in sorted(tails & set(outer))], TAILS)
     lanes = {
         plan.goroutines(probe) is None for probe in plan.probes if ROLES[probe.role].of_function

@@ -19,7 +19,8 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 GOING_ON = ("first", "second", "third", "leaf", "even", "odd", "text", "raw", "raw_text")
 OTHERS = ("same_text", "no_result", "either")
-ENDING = ("away", "through", "above")
+AWAY = ("away", "through", "above")
+"""They jump through the PLT or a pointer: what calls them directly is in the same file."""
 
 THROWS = """\
 #include <stdexcept>
@@ -45,7 +46,7 @@ def shown(calls: Sequence[Call]) -> list[tuple[str, str, str, int]]:
     return [
         (call.name, str(call.args), "" if call.name == "raw" else str(call.result), call.depth)
         for call in calls
-        if call.name not in ENDING
+        if call.name not in AWAY
     ]
 
 
@@ -78,26 +79,41 @@ def test_a_call_takes_as_long_as_what_it_jumps_to(programs: Path) -> None:
     assert max(call.duration or 0 for call in calls) > 6_000_000
 
 
+@pytest.mark.parametrize("functions", [AWAY, ("away", "above")], ids=" ".join)
+def test_returns_are_seen_behind_calls(programs: Path, functions: tuple[str, ...]) -> None:
+    """Where the function is called directly, in its own file, though nothing else tells when it
+    returns; elsewhere the call ends as it jumps, and so do calls that have jumped to it."""
+    calls, truth = (traced(programs / "tails", functions, how) for how in ("auto", "uretprobe"))
+    assert len(calls) == len(truth)
+    unseen = 0
+    for call, true in zip(calls, truth, strict=True):
+        assert (call.name, call.depth) == (true.name, true.depth)
+        far = call.args and call.args[0].value in (17, 18)
+        if call.end == "tail":
+            assert call.duration
+            assert (call.name, call.leads_to) in {
+                *(("away", "free"), ("above", "through"), ("through", "?"), ("above", "?")),
+            }
+            unseen += 1
+        else:
+            assert not far
+            assert (call.end, call.result) == ("returned", true.result)
+    assert unseen == 3 * sum(name in AWAY for name in functions)
+
+
 def test_where_the_return_is_not_seen(programs: Path, lbtrace: Run) -> None:
-    """The call ends there, and says where it went: through the PLT, or through a pointer; and so
-    do calls that have jumped to it."""
-    program = programs / "tails"
-    calls = traced(program, ENDING)
-    assert {(c.name, c.end, c.leads_to) for c in calls} == {
-        ("away", "tail", "free"),
-        ("through", "tail", "?"),
-        ("above", "tail", "through"),
-    }
-    assert all(call.duration and call.result is None for call in calls)
     words = ("attach", "--func", "away", "--func", "above", "--func", "through")
-    tree = lbtrace(*words, "--", program).stdout
-    assert " → free\n" in tree
+    tree = lbtrace(*words, "--", programs / "tails").stdout
+    assert tree.count(" → free\n") == 1
     assert "✗" not in tree
     assert "tail call" not in tree
-    done = lbtrace(*words, "--format", "jsonl", "--", program, 100)
+    done = lbtrace(*words, "--format", "jsonl", "--", programs / "tails", 100)
     rows = [r for r in map(json.loads, done.stdout.splitlines()) if r["type"] == "call"]
-    assert len(rows) == 300
-    assert all(r["end"] == "tail" and r["leads_to"] and r["duration"] > 0 for r in rows)
+    assert len(rows) == 600
+    assert all(r["duration"] > 0 for r in rows)
+    ends = [(r["name"], r["end"], bool(r.get("leads_to"))) for r in rows]
+    for name in AWAY:
+        assert ends.count((name, "tail", True)) == ends.count((name, "returned", False)) == 100
 
 
 @pytest.mark.parametrize("functions", [("first", "second", "third"), ("first", "either")])
@@ -119,6 +135,38 @@ def test_conditions_on_returns(programs: Path, functions: tuple[str, ...]) -> No
         ends = [call.start + (call.duration or 0) for call in calls]
         assert ends == sorted(ends)
     assert (losses.uncompared_tail, losses.uncompared_open) == (0, 0)
+
+
+def test_what_a_call_jumps_to_is_within_it(programs: Path) -> None:
+    with lbtrace.trace(
+        command=[str(programs / "tails")], functions=["leaf"], within="above"
+    ) as session:
+        found = [(call.name, call.args[0].value, call.end, call.depth) for call in session.calls()]
+    assert sorted(found) == [
+        ("above", 7, "returned", 0),
+        ("above", 17, "tail", 0),
+        ("leaf", 8, "returned", 1),
+    ]
+
+
+def test_conditions_on_returns_behind_calls(programs: Path) -> None:
+    """And aggregation in the kernel: each call has its own result, that which jumped first last."""
+    program = programs / "tails"
+    with lbtrace.trace(
+        command=[str(program), "3"], functions=["above", "through"], where="retval > 14"
+    ) as session:
+        found = [(call.name, call.result) for call in session.calls()]
+        losses = session.losses()
+    assert found == [("through", 16), ("above", 16)] * 3
+    assert losses.uncompared_tail == 6
+    with count(
+        command=[str(program), "3"], functions=["above", "through"], by=["func", "retval"]
+    ) as made:
+        made.wait()
+    assert {(r.by["func"], r.by["retval"]): r.count for r in made.rows} == {
+        ("above", 16): 3,
+        ("through", 16): 3,
+    }
 
 
 def test_what_conditions_cannot_compare_is_counted(programs: Path, lbtrace: Run) -> None:
@@ -150,7 +198,8 @@ def test_exceptions(tmp_path: Path, lbtrace: Run) -> None:
 WAITS = """\
 #include <unistd.h>
 __attribute__((noipa)) int waits(int us) { return usleep(us); }
-__attribute__((noipa)) int around(int us) { return waits(us) + 1; }
+static int (*volatile unseen)(int) = waits;
+__attribute__((noipa)) int around(int us) { return unseen(us) + 1; }
 int main(void) { for (int i = 0; i < 3; i++) around(20000); return 0; }
 """
 
@@ -177,7 +226,8 @@ BUSY = """\
 static volatile long sink;
 __attribute__((noipa)) long helper(long n) {{ sink = n; return n + 1; }}
 __attribute__((noipa)) long query(long n) {{ sink = n; return helper(n); }}
-int main() {{ query(1); {calls} return 0; }}
+static long (*volatile unseen)(long) = query;
+int main() {{ unseen(1); {calls} return 0; }}
 """
 
 
@@ -215,4 +265,4 @@ def test_jumps_through_words_that_the_loader_sets(tmp_path: Path, lbtrace: Run) 
     subprocess.run([*compiler, slots, table, "-o", program], check=True)
     done = lbtrace("attach", "--func", "local, imported", "--", program)
     assert "local(n=1) = 4\n" in done.stdout
-    assert 'imported(text="said") → puts\n' in done.stdout
+    assert 'imported(text="said") = 5\n' in done.stdout

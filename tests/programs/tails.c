@@ -107,6 +107,10 @@ TRACED long above(long n)
 	return through(n + 1);
 }
 
+/* Where calls by these return to is not known before. */
+static void (*volatile far_away)(void *) = away;
+static long (*volatile far_above)(long) = above;
+
 int main(int argc, char **argv)
 {
 	const int rounds = argc > 1 ? atoi(argv[1]) : 1;
@@ -119,6 +123,8 @@ int main(int argc, char **argv)
 		sink = either(3) + either(4);
 		away(malloc(8));
 		sink = above(7);
+		far_away(malloc(8));
+		sink = far_above(17);
 		sink = leaf(9);
 	}
 	return 0;
