@@ -17,7 +17,7 @@ MOST_PLACES = 32
 """To which a function may return: of one that is called from more, none is watched, as attaching to
 them takes time."""
 
-MOST_FUNCTIONS = 128
+MOST_FUNCTIONS = 1_000
 """Whose calls are looked for: of more, none is watched."""
 
 

@@ -52,6 +52,11 @@ ROWS = tuple(
             "trace",
         ),
         (
+            "tests/kernel/test_tail_calls.py::test_conditions_on_returns_behind_calls",
+            "calls that jump away, as the kernel compares where they return to",
+            "tails",
+        ),
+        (
             "tests/kernel/test_exact.py::test_ways_of_attaching[plain-signal]",
             "instructions that are single-stepped, and signal handlers between them",
             "exact-O2",
