@@ -13,7 +13,7 @@ from lbtrace.machine.sites import ProbeSites
 from lbtrace.model import Function, Site
 from lbtrace.plan.direct_calls import find_direct_calls
 
-MOST_PLACES = 32
+MOST_PLACES = 1_000
 """To which a function may return: of one that is called from more, none is watched, as attaching to
 them takes time."""
 
