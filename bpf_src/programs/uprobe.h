@@ -24,6 +24,14 @@ int exit_site(struct pt_regs *ctx)
 	return 0;
 }
 
+/* Attached behind a call: what was called may have jumped to what has returned. */
+SEC("?uprobe")
+int after_call(struct pt_regs *ctx)
+{
+	handle_hit(ctx, LBT_CLOSE, false);
+	return 0;
+}
+
 /* Attached where something happens other than the opening or closing of a call. */
 SEC("?uprobe")
 int reached(struct pt_regs *ctx)

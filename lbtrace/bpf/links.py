@@ -44,12 +44,14 @@ GRACE = 0.15
 TICK = 0.02
 """Seconds between two looks at how far detaching has come."""
 
-ORDER = {CLOSE: 0, POINT: 1, OPEN: 2}
+PRECEDING = 2
+ORDER = {CLOSE: 0, POINT: 1, OPEN: 3}
 """Attach what closes calls first, so that a call made meanwhile is recorded completely or not
 at all. Of several probes on an instruction the kernel runs that first which was attached last
 (consumer_add() in kernel/events/uprobes.c): a function's calls begin before those of markers in
 it, and end after them; points come in the order of the plan, and a function returns before those
-that have jumped to it."""
+that have jumped to it. What returned to an instruction has done so before anything there
+(`PRECEDING`)."""
 
 
 Attachments: TypeAlias = dict[Attachment, list[int]]
@@ -95,7 +97,7 @@ def attachments(mode: Mode, probes: Sequence[Probe], first: int = 0) -> Attachme
         if ROLES[role].event == POINT:
             points.update(numbers)
         # If a program serves several roles, the earliest decides its order.
-        order = ORDER[ROLES[role].event]
+        order = PRECEDING if source.precedes else ORDER[ROLES[role].event]
         orders[wanted] = min(order, orders.get(wanted, order))
     inner = {number for number, probe in enumerate(probes[first:], first) if probe.pair}
     relays = {number for number, probe in enumerate(probes[first:], first) if probe.relay}

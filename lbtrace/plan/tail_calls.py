@@ -29,7 +29,7 @@ from lbtrace.plan.busy_functions import BusyFunctions
 from lbtrace.plan.placement import Placer
 from lbtrace.plan.return_places import find_return_places
 from lbtrace.plan.return_sites import return_sites
-from lbtrace.probes.sources import OTHERWISE
+from lbtrace.probes.sources import AFTER_CALL, OTHERWISE
 
 UNKNOWN = "?"
 """Where a jump leads through a pointer."""
@@ -236,9 +236,11 @@ class TailCalls:
             return 0
         found = [*(self._seen_at(*each, group) for each in returns)]
         found += [[(place, fetches)] for place in places]
+        source = AFTER_CALL if places else "uprobe"
         for at, seen in zip(sites, found, strict=True):
             if relay not in at:
-                at[relay] = [self._probe(*each, group, relay) for each in seen]
+                made = (self._probe(*each, group, relay) for each in seen)
+                at[relay] = [replace(probe, source=source) for probe in made]
         return relay
 
     def _seen_at(

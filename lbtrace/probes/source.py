@@ -32,7 +32,8 @@ class Source(Struct, frozen=True):
     has the same site and precedes it in the plan.
     Probes that every process of the machine hits, whatever is traced, are ``everywhere``. Where it
     ``raises_counter``, `lbtrace.model.Probe.place` is the offset in the file of a counter of the
-    program that is raised while the probe is attached; empty where there is none. Where it is
+    program that is raised while the probe is attached; empty where there is none. What it is about
+    ``precedes`` all that others see at the same place, but the beginning of a call. Where it is
     ``timed``, action ``stacks`` adds up durations, in ns, that its program knows.
     """
 
@@ -46,6 +47,7 @@ class Source(Struct, frozen=True):
     raises_counter: bool = False
     tried: bool = False
     timed: bool = False
+    precedes: bool = False
 
     def attach_type(self, mode: Mode) -> str:
         """Return how a probe is attached alone, without another one of its call."""

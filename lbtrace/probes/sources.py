@@ -7,6 +7,7 @@ UNREAD = "syscall, unread"
 """The event that a system call ends of which something could not be read when it began:
 bpf_src/programs/atomic/syscall.h."""
 
+AFTER_CALL = "after call"
 OTHERWISE = "otherwise"
 """What a hit of the probe before it in the plan is, a jump to another function, where the call will
 not be seen to return: bpf_src/relays.h. It is not attached itself."""
@@ -31,6 +32,13 @@ SOURCES = (
         attach=("session", "multi", "plain"),
         at_return=True,
         paired="session",
+    ),
+    # Behind a call in a file, where calls return that have jumped to what is not watched.
+    Source(
+        name=AFTER_CALL,
+        programs={"tail return": "after_call"},
+        attach=("multi", "plain"),
+        precedes=True,
     ),
     Source(name=OTHERWISE, programs={}, attach=()),
     # A place that the authors of a program marked for tracers (USDT): a uprobe that raises a

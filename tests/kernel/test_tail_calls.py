@@ -8,11 +8,12 @@ import re
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import lbtrace
-from lbtrace import count
+from lbtrace import Options, count
 from lbtrace.model import Call
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -135,6 +136,43 @@ def test_conditions_on_returns(programs: Path, functions: tuple[str, ...]) -> No
         ends = [call.start + (call.duration or 0) for call in calls]
         assert ends == sorted(ends)
     assert (losses.uncompared_tail, losses.uncompared_open) == (0, 0)
+
+
+BEHIND = """\
+#include <unistd.h>
+#define TRACED __attribute__((noipa)) int
+static volatile long sink;
+TRACED waits(int us) { sink++; return usleep(us); }
+TRACED after(int us) { waits(us); return 0; }
+TRACED loops(int n) { while (n--) waits(n); return 1; }
+TRACED checked(int n) { sink += n; if (n > 60) return -1; waits(n); return 0; }
+TRACED lines(int n)
+{
+	sink += n;
+	waits(n);
+	sink += 2; // line 12
+	return waits(n + 1) + 4;
+}
+int main(void) { after(100); loops(3); checked(50); checked(70); lines(9); return 0; }
+"""
+
+
+def test_what_else_is_behind_a_call(compiled: Any, mode: Any) -> None:
+    """Probes of the caller, at the instruction to which the call returns: the call comes first."""
+    program = compiled("behind", ["gcc", "-O2", "-g"], BEHIND)
+    functions = ["waits", "after", "loops", "checked", "lines"]
+    with lbtrace.trace(command=[program], functions=functions, returns="uretprobe") as session:
+        truth = [*session.calls()]
+    with lbtrace.trace(
+        command=[program], functions=functions, lines=["source.c:12"], options=Options(mode=mode)
+    ) as session:
+        calls = [*session.calls()]
+    (point,) = [n for n, call in enumerate(calls) if call.end == "point"]
+    assert calls[point].depth == 1
+    assert [call.name for call in calls[point - 1 : point + 2]] == ["waits", "source.c:12", "waits"]
+    del calls[point]
+    assert shown(calls) == shown(truth)
+    assert {call.end for call in calls} == {"returned"}
 
 
 def test_what_a_call_jumps_to_is_within_it(programs: Path) -> None:
