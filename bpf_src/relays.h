@@ -6,8 +6,7 @@
 #ifndef RELAYS_H
 #define RELAYS_H
 
-#include "registers.h"
-#include "state.h"
+#include "forked_stacks.h"
 
 /* By frame, lane and relay: the probe that opened the call. What exceptions leave is replaced. */
 struct {
@@ -78,14 +77,17 @@ static __noinline bool returns_to_relay(struct pt_regs *ctx, const struct hit *a
 	return distance == (__s32)distance && bpf_map_lookup_elem(&callers, &key);
 }
 
-/* Whether a call has jumped that returns here; the hit is one of its own then. */
+/*
+ * Whether a call has jumped that returns here, or one of another process may have; the hit is one of
+ * its own then.
+ */
 static __noinline bool has_jumped(struct hit *at, const struct lbt_spec *spec)
 {
 	struct lbt_call_key key = key_of(at, spec->relay);
 	__u32 *entry = bpf_map_lookup_elem(&jumped_calls, &key);
 
 	if (!entry)
-		return false;
+		return may_be_inherited(at);
 	at->entry = *entry;
 	bpf_map_delete_elem(&jumped_calls, &key);
 	return true;

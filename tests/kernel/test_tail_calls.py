@@ -175,6 +175,25 @@ def test_what_else_is_behind_a_call(compiled: Any, mode: Any) -> None:
     assert {call.end for call in calls} == {"returned"}
 
 
+FORKS = """\
+#include <sys/wait.h>
+#include <unistd.h>
+#define TRACED __attribute__((noipa)) int
+static volatile long sink;
+TRACED spawn(void) { sink++; return fork(); }
+TRACED work(int n) { sink += n; return n; }
+TRACED both(void) { int pid = spawn(); work(pid > 0); return pid; }
+int main(void) { if (both()) wait(0); return 0; }
+"""
+
+
+def test_a_child_returns_from_what_its_parent_jumped_to(compiled: Any, lbtrace: Run) -> None:
+    program = compiled("forks_away", ["gcc", "-O2", "-g"], FORKS)
+    tree = lbtrace("attach", "--func", "spawn,work,both", "--", program).stdout
+    assert re.search(r"│ └ spawn = 0 \(entered in \d+\)\n.* │ work\(n=0\) = 0\n", tree)
+    assert "✗" not in tree
+
+
 def test_what_a_call_jumps_to_is_within_it(programs: Path) -> None:
     with lbtrace.trace(
         command=[str(programs / "tails")], functions=["leaf"], within="above"
