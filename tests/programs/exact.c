@@ -176,10 +176,15 @@ typedef long (*function)(long);
 static function volatile indirect = traced_last;
 #endif
 
+static int is_afar; /* traced_first is called where a return to is not seen */
+
 TRACED long traced_third(long n)
 {
 	ENTER(n);
-	shadow_jump_away();
+	if (is_afar)
+		shadow_jump_away();
+	else
+		shadow_jump();
 	return indirect(n + 1);
 }
 
@@ -198,6 +203,14 @@ TRACED long traced_first(long n)
 	sink += traced_last(n);
 	shadow_jump();
 	return traced_second(n + 1);
+}
+
+static function volatile afar = traced_first;
+
+static long tail(long n)
+{
+	is_afar = n & 1;
+	return is_afar ? afar(n) : traced_first(n);
 }
 
 /* ---------------------------------------------------------- stack switches */
@@ -369,7 +382,7 @@ int main(int argc, char **argv)
 			sink += traced_above(i);
 	else if (!strcmp(mode, "tail"))
 		for (long i = 0; i < n; i++)
-			sink += traced_first(i);
+			sink += tail(i);
 	else if (!strcmp(mode, "contexts"))
 		run_fibers(n);
 	else if (!strcmp(mode, "signal"))
