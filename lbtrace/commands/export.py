@@ -64,6 +64,17 @@ def add_choice(parser: argparse.ArgumentParser, about: str) -> None:
         type=nonempty,
         help="calls of which this holds, by the values that were recorded: n > 2 and retval == 1",
     )
+    add_span(chosen)
+    chosen.add_argument(
+        "--slow",
+        metavar="TIME",
+        type=slow,
+        help="calls that took longer: 5ms; PATTERN=5ms: of these functions",
+    )
+
+
+def add_span(chosen: argparse._ArgumentGroup) -> None:
+    """Add the options that choose calls by their thread and time."""
     chosen.add_argument(
         "--thread",
         metavar="THREAD",
@@ -79,12 +90,6 @@ def add_choice(parser: argparse.ArgumentParser, about: str) -> None:
     )
     chosen.add_argument(
         "--to", dest="to_time", metavar="TIME", type=nanoseconds, help="nothing that begins later"
-    )
-    chosen.add_argument(
-        "--slow",
-        metavar="TIME",
-        type=slow,
-        help="calls that took longer: 5ms; PATTERN=5ms: of these functions",
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lbtrace.capture import Capture, read_capture
 from lbtrace.commands.destination import Destination
@@ -76,32 +76,60 @@ def write(
     if chosen.is_capture:
         raise UsageError("a capture is a capture already", "copy it, or choose another --format")
     sink = chosen.load()
+    destination = Destination(args.output, force=args.force, kept=[args.capture])
+    if sink.binary and destination.is_terminal:
+        raise UsageError(f"{chosen.name} is not for a terminal", "name a file with -o, or redirect")
     if args.time not in (None, "delta") and not capture.plan.clock:
         raise UsageError("the capture does not say when it began", "choose --time delta")
-    made: list[Filtered] = []
-    tallied: list[Tallied] = []
-    test = _test(args)
-    filter = _filter(capture, args, test)
-
-    def make(stream: IO[Any], plan: Plan) -> Sink:
-        whole = make_sink(sink, stream, plan, args, **options)
-        if asked is not None:
-            tallied.append(_tallied(whole, plan, asked))
-            whole = tallied[0]
-        if filter is None:
-            return whole
-        made.append(_filtered(whole, plan, filter, alone=bool(vars(args).get("alone"))))
-        return made[0]
+    counting: Tallied | None = None
+    choice = Choice(capture, args)
 
     tell_notes(capture, args)
-    slow = slow_calls(capture.plan, args.slow, args.func) if args.slow else None
-    batches = slow.filter(capture.batches()) if slow else None
-    summary = export_to(capture, make, args, binary=sink.binary, batches=batches)
-    left_out = slow.describe() if slow else []
-    shown = [*_describe_filtered(made), *_describe_test(test)]
-    for each in tallied:
-        summary, shown = each.summary(summary), each.describe()
-    return tell_summary(capture, summary, args, [*shown, *left_out])
+    with (
+        open_output(destination, binary=sink.binary) as stream,
+        Progress(not destination.is_stdout) as progress,
+    ):
+        whole = make_sink(sink, stream, capture.plan, args, **options)
+        if asked is not None:
+            whole = counting = _tallied(whole, capture.plan, asked)
+        max_depth = vars(args).get("max_depth")
+        summary = drive(capture, choice.before(whole), progress, max_depth, choice.batches())
+    shown = choice.describe()
+    if counting:
+        summary, shown = counting.summary(summary), [*counting.describe(), *choice.describe_slow()]
+    return tell_summary(capture, summary, args, shown)
+
+
+class Choice:
+    """Which calls of a capture the options choose."""
+
+    def __init__(self, capture: Capture, args: argparse.Namespace) -> None:
+        self._capture = capture
+        self._alone = bool(vars(args).get("alone"))
+        self._test = _test(args)
+        self._filter = _filter(capture, args, self._test)
+        self._slow = slow_calls(capture.plan, args.slow, args.func) if args.slow else None
+        self._made: list[Filtered] = []
+
+    def batches(self) -> Batches | None:
+        """Those that are left of the capture's where slow calls are asked for."""
+        return self._slow.filter(self._capture.batches()) if self._slow else None
+
+    def before(self, sink: Sink) -> Sink:
+        """What gets all calls, and gives the sink those that are chosen."""
+        if self._filter is None:
+            return sink
+        self._made.append(_filtered(sink, self._capture.plan, self._filter, alone=self._alone))
+        return self._made[-1]
+
+    def describe(self) -> list[str]:
+        """How many calls there were, and how many were left out, and why."""
+        chosen = [*_describe_filtered(self._made), *_describe_test(self._test)]
+        return [*chosen, *self.describe_slow()]
+
+    def describe_slow(self) -> list[str]:
+        """How many calls were not slow."""
+        return self._slow.describe() if self._slow else []
 
 
 def _tallied(sink: Sink, plan: Plan, asked: Asked) -> Tallied:
@@ -206,25 +234,6 @@ def _shown(notes: Sequence[str]) -> list[str]:
         *([f"{rest:,} more notes of the trace are not shown"] if rest > 1 else []),
         *(["1 more note of the trace is not shown"] if rest == 1 else []),
     ]
-
-
-def export_to(
-    capture: Capture,
-    make: Callable[..., Sink],
-    args: argparse.Namespace,
-    *,
-    binary: bool = False,
-    batches: Batches | None = None,
-) -> Summary:
-    """Give a capture's calls, or those of ``batches``, to a sink, which ``make`` makes for a
-    stream."""
-    destination = Destination(args.output, force=args.force, kept=[args.capture])
-    with (
-        open_output(destination, binary=binary) as stream,
-        Progress(not destination.is_stdout) as progress,
-    ):
-        max_depth = vars(args).get("max_depth")
-        return drive(capture, make(stream, capture.plan), progress, max_depth, batches)
 
 
 def drive(

@@ -95,8 +95,8 @@ class Parser(ArgumentParser):
             if action.nargs == 0 or value == action.const:
                 words.append(option)
                 continue
-            unit = "ns" if action.type in (nanoseconds, least) else ""
-            for each in (f"{one}{unit}" for one in (value if isinstance(value, list) else [value])):
+            given_as = written_time if action.type in (nanoseconds, least) else str
+            for each in map(given_as, value if isinstance(value, list) else [value]):
                 words += [f"{option}={each}"] if each.startswith("-") else [option, each]
         return words
 
@@ -347,6 +347,12 @@ def nanoseconds(text: str) -> int:
     return round(float(match[1]) * _NANOSECONDS[match[2]])
 
 
+def written_time(time: int) -> str:
+    """Return so many ns as a text that `nanoseconds` takes: 5ms."""
+    unit = next(unit for unit in ("s", "ms", "us", "ns") if time % _NANOSECONDS[unit] == 0)
+    return f"{time // int(_NANOSECONDS[unit])}{unit}"
+
+
 def least(text: str) -> int:
     """Return the same of a time from which on something is shown: of none it is the shortest."""
     return nanoseconds(text) or 1
@@ -359,7 +365,7 @@ class Slow(NamedTuple):
     time: int
 
     def __str__(self) -> str:
-        time = f"{self.time}ns"
+        time = written_time(self.time)
         return f"{self.pattern}={time}" if self.pattern else time
 
 

@@ -7,7 +7,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lbtrace.commands import answers, attach
+from lbtrace.commands import answers, attach, export
 from lbtrace.commands.options import nonempty, slow
 from lbtrace.errors import CaptureError, UsageError
 from lbtrace.sinks import REPORTS, format_for
@@ -36,17 +36,22 @@ examples:
   lbtrace report run.lbt --by path --top 20     the call graph, as far as 20 rows go
   lbtrace report run.lbt --callers malloc       who calls it
   lbtrace report run.lbt --slow 'handle_*=5ms' --by path   where slow calls spend their time
+  lbtrace report run.lbt --func parse_line --from 2s --to 3s   only these calls, and all below
   lbtrace report run.lbt --by arg:size          a row for each value of an argument
   lbtrace report old.lbt --diff new.lbt         what has changed, the largest change first
 """
 
 ABOUT_BOTH = {
     *("capture", "key", "callers", "callees", "sort", "top", "format"),
-    *("output", "force", "quiet", "strict", "slow"),
+    *("output", "force", "quiet", "strict", "slow", "func", "where"),
 }
 """What a report of a trace and one of a capture take, as argparse calls it."""
 
-ABOUT_CAPTURES = ("diff", "salvage")
+ABOUT_CAPTURES = {
+    **{"diff": "--diff", "salvage": "--salvage", "thread": "--thread"},
+    **{"from_time": "--from", "to_time": "--to"},
+}
+"""What only one of a capture takes."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,6 +94,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     captures.add_argument(
         "--salvage", action="store_true", help="read what can be read of a damaged capture"
     )
+    export.add_span(captures)
     answers.arguments(parser, REPORTS, keyed=False)
     parser.usage = USAGE
     parser.set_defaults(strings=64, slow=None)
@@ -106,7 +112,7 @@ def _of_capture(args: argparse.Namespace) -> int:
         raise UsageError(
             f"{args.capture} is to be a capture, and {traced[0] if traced else '--'} is about what"
             " is traced",
-            _meant_as_program(args) or "leave one of them out; lbtrace export chooses calls",
+            _meant_as_program(args) or "leave one of them out",
         )
     from lbtrace.commands import reporting  # imported here: --help and wrong options need no more
 
@@ -127,10 +133,10 @@ def _meant_as_program(args: argparse.Namespace) -> str:
 
 
 def _of_trace(args: argparse.Namespace) -> int:
-    for option in filter(vars(args).get, ABOUT_CAPTURES):
+    for option in [ABOUT_CAPTURES[name] for name in ABOUT_CAPTURES if vars(args)[name]]:
         raise UsageError(
-            f"--{option} is about a capture, and none is named",
-            f"write: lbtrace report CAPTURE --{option}",
+            f"{option} is about a capture, and none is named",
+            f"write: lbtrace report CAPTURE {option}",
         )
     if not (attach.names_functions(args) or args.command or args.pid):
         raise UsageError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack
-from functools import partial
 from io import StringIO
 from typing import BinaryIO, cast
 
@@ -15,13 +14,7 @@ from lbtrace.answers.row import Row
 from lbtrace.answers.table import write_columns, write_csv
 from lbtrace.capture import Capture, read_capture
 from lbtrace.commands.destination import Destination
-from lbtrace.commands.exporting import (
-    drive,
-    export_to,
-    slow_calls,
-    tell_notes,
-    tell_summary,
-)
+from lbtrace.commands.exporting import Choice, drive, tell_notes, tell_summary, write
 from lbtrace.commands.output import open_output
 from lbtrace.commands.progress import Progress
 from lbtrace.commands.streams import say
@@ -37,24 +30,11 @@ KEYS: dict[str, By] = {"path": "path", "thread": "thread", "caller": "caller"}
 
 def run(args: argparse.Namespace) -> int:
     """Report; `LOST` under ``--strict`` when the account shows losses."""
-    chosen = format_for(args.format, args.output, captures=False, formats=REPORTS)
-    if chosen.is_capture:
-        raise UsageError("a capture is a capture already", "copy it, or choose another --format")
-    kind = cast(type[Report], chosen.load())
-    kept = [args.capture, *([args.diff] if args.diff else [])]
-    destination = Destination(args.output, force=args.force, kept=kept)
-    if kind.binary and destination.is_terminal:
-        raise UsageError(f"{chosen.name} is not for a terminal", "name a file with -o, or redirect")
     if args.diff:
-        return _compare(args, chosen.name, destination)
+        return _compare(args)
     with read_capture(args.capture, salvage=args.salvage) as capture:
         _check_calls(capture)
-        make = partial(kind, settings=settings(capture.plan, args))
-        tell_notes(capture, args)
-        slow = slow_calls(capture.plan, args.slow) if args.slow else None
-        batches = slow.filter(capture.batches()) if slow else None
-        summary = export_to(capture, make, args, binary=kind.binary, batches=batches)
-    return tell_summary(capture, summary, args, slow.describe() if slow else [])
+        return write(capture, REPORTS, args, settings=settings(capture.plan, args))
 
 
 def _check_calls(capture: Capture) -> None:
@@ -65,8 +45,10 @@ def _check_calls(capture: Capture) -> None:
         )
 
 
-def _compare(args: argparse.Namespace, form: str, destination: Destination) -> int:
+def _compare(args: argparse.Namespace) -> int:
     """Report what differs between two captures."""
+    form = format_for(args.format, args.output, captures=False, formats=REPORTS).name
+    destination = Destination(args.output, force=args.force, kept=[args.capture, args.diff])
     if args.key == "thread":
         raise UsageError("--diff compares no threads", "leave --by thread out")
     if args.sort != "total":
@@ -80,14 +62,12 @@ def _compare(args: argparse.Namespace, form: str, destination: Destination) -> i
         sinks = [_profiled(capture, args) for capture in captures]
         for capture, sink in zip(captures, sinks, strict=True):
             tell_notes(capture, args)
-            slow = slow_calls(capture.plan, args.slow) if args.slow else None
-            batches = slow.filter(capture.batches()) if slow else None
+            choice = Choice(capture, args)
             with Progress(not destination.is_stdout) as progress:
-                summary = drive(capture, sink, progress, batches=batches)
+                summary = drive(capture, choice.before(sink), progress, batches=choice.batches())
             if not args.quiet:
                 say([f"{capture.path}:"])
-            left_out = slow.describe() if slow else []
-            status = max(status, tell_summary(capture, summary, args, left_out))
+            status = max(status, tell_summary(capture, summary, args, choice.describe()))
             found.append(sink.rows())
             lost.append(summary.losses)
     every = compare(*found)

@@ -122,7 +122,7 @@ def test_reports_of_slow_requests(lbtrace: Run, compiled: Any, tmp_path: Path) -
     check(count(), done.stdout.splitlines())
     assert "calls that were not slow" in said
     done = lbtrace("latency", *traced, "--slow", "handle=5ms", "--", server)
-    assert "write: lbtrace report --slow handle=5000000ns" in done.stderr
+    assert "write: lbtrace report --slow handle=5ms" in done.stderr
 
 
 def test_callers_wait_with_their_calls(lbtrace: Run, compiled: Any, tmp_path: Path) -> None:

@@ -281,6 +281,10 @@ def test_what_is_chosen(recorded: str, capfd: Any) -> None:
         found = sorted(identity(line) for line in lines if line["type"] == "call")
         assert found == sorted(identity(node.call) for node in wanted), words
         assert lines[-1]["calls"] == len(found) or Path(recorded).stem == "depth"
+        rows = reported(recorded, *words, capfd=capfd)
+        points = sum(line["type"] == "point" for line in lines)
+        counted = sum(row["calls"] for row in rows)
+        assert counted == len(found) + points or Path(recorded).stem == "depth", words
 
 
 def test_nothing_that_begins_later(tmp_path: Path, capfd: Any) -> None:
@@ -404,9 +408,15 @@ def test_rows_are_bounded(monkeypatch: Any, tmp_path: Path, capfd: Any) -> None:
         ("report ./fib", "./fib is not a capture", "write: lbtrace report -- ./fib"),
         (
             "report --func f ./fib",
-            "./fib is to be a capture, and --func is about what is traced",
+            "./fib is not a capture",
             "write: lbtrace report --func f -- ./fib",
         ),
+        (
+            "report --pid 1 run.lbt",
+            "run.lbt is to be a capture, and --pid is about what is traced",
+            "leave one of them out",
+        ),
+        ("report --from 2s -- ./fib", "--from is about a capture", "write: lbtrace report CAPTURE"),
         (
             "report run.lbt -- ./fib",
             "run.lbt is to be a capture, and -- is about what is traced",

@@ -50,7 +50,7 @@ OF_COMMANDS = {
     "export": {"lbtrace.commands.ending", "lbtrace.sinks"},
     "count": OF_ANSWERS,
     "latency": OF_ANSWERS,
-    "report": OF_ANSWERS,
+    "report": OF_ANSWERS | {"lbtrace.commands.export"},
     "stacks": OF_ANSWERS,
     "list": set[str](),
     "doctor": set[str](),
