@@ -85,18 +85,32 @@ def rust(tmp_path: Path) -> Callable[[str, str], Path]:
     return compile
 
 
+@pytest.fixture(scope="session")
+def _compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Compiles a text with a command; the cases of a test have the same program."""
+
+    @cache
+    def compile(command: tuple[str, ...], text: str) -> Path:
+        made = tmp_path_factory.mktemp("compiled")
+        source = made / ("source.cc" if "++" in command[0] else "source.c")
+        source.write_text(text)
+        subprocess.run([*command, source, "-o", made / "program"], check=True)
+        return made / "program"
+
+    return compile
+
+
 @pytest.fixture
-def compiled(tmp_path: Path) -> Callable[[str, list[str], str], Path]:
+def compiled(
+    tmp_path: Path, _compiled_once: Callable[..., Path]
+) -> Callable[[str, list[str], str], Path]:
     """Compiles a text with a command; LBTRACE_PROGRAMS brings the result by its name."""
 
     def compile(name: str, command: list[str], text: str) -> Path:
         if given := os.environ.get("LBTRACE_PROGRAMS"):
             return Path(given) / name
         tool(command[0])
-        source = tmp_path / ("source.cc" if "++" in command[0] else "source.c")
-        source.write_text(text)
-        subprocess.run([*command, source, "-o", tmp_path / name], check=True)
-        return tmp_path / name
+        return Path(shutil.copy(_compiled_once(tuple(command), text), tmp_path / name))
 
     return compile
 

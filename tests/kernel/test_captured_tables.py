@@ -93,8 +93,8 @@ def test_all_formats_have_what_the_kernel_counts(
         ("--by", "k=n % 4", "--avg", "n", "--top", "2"),
         ("--by", "func", "--min", "n"),
     )
-    for words in choices:
-        for form in ("table", "json", "csv"):
+    for number, words in enumerate(choices):
+        for form in ("table", "json", "csv")[: 1 if number > 1 else 3]:
             asked = ("count", "--func", "fib", *words, "--format", form)
             live = lbtrace(*asked, *command)
             later = lbtrace(asked[0], capture, *asked[1:])

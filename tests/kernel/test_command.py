@@ -211,13 +211,15 @@ def test_children_of_those_that_are_ended_end_too(brief: Run, programs: Path) ->
 
 def test_status_of_what_cannot_be_started(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
     """As env(1) has it."""
-    plain, script, broken = (tmp_path / name for name in ("plain", "script", "broken"))
+    plain, script, broken, loop = (tmp_path / n for n in ("plain", "script", "broken", "loop"))
     plain.write_text("echo hello\n")
     script.write_text("echo hello $1\n")
     broken.write_text("#!/no/such/interpreter\n")
     script.chmod(0o755)
     broken.chmod(0o755)
+    loop.symlink_to(loop)
     commands = ["no-such-command", tmp_path / "nothing", tmp_path, plain, broken, script, ""]
+    commands += [loop, tmp_path / ("a" * 300)]
     for command in commands:
         for binary in ((), ("--binary", programs / "fib")):
             if not binary and command in (script, broken):
@@ -231,6 +233,7 @@ def test_status_of_what_cannot_be_started(lbtrace: Run, programs: Path, tmp_path
                 assert "hello you" in done.stdout
             else:
                 assert len(done.stderr.splitlines()) == 2
+                assert "cannot run" in done.stderr or not binary
     found = lbtrace(
         *("attach", "--func", "fib", "--binary", programs / "fib", "--", "mine"),
         env=os.environ | {"PATH": f"{tmp_path}/void:{tmp_path}"},

@@ -83,7 +83,7 @@ def test_floats_are_compared(
         names["passed"] = ["d", "f"]
     for name, values in names.items():
         for value in values:
-            some = 9 if value in ("d", "p->d") else 3
+            some = 9 if value == ("d" if level == "-O0" else "p->d") else 3
             for test, truth in islice(TESTS.items(), some):
                 condition = test.replace("{}", value)
                 expected = [n for n, each in enumerate(VALUES) if truth(each)]

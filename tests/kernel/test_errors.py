@@ -126,18 +126,6 @@ def test_pid_and_command(lbtrace: Run, programs: Path) -> None:
     explains(done, 2, "exclude each other")
 
 
-def test_command_cannot_be_run(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
-    words = ("attach", "--func", "fib", "--binary", programs / "fib", "--")
-    explains(lbtrace(*words, tmp_path / "nothing"), 127, "cannot run", "No such file")
-    plain = tmp_path / "plain"
-    plain.write_text("")
-    explains(lbtrace(*words, plain), 126, "cannot run", "Permission denied")
-    loop = tmp_path / "loop"
-    loop.symlink_to(loop)
-    explains(lbtrace(*words, loop), 126, "cannot run", "Too many levels of symbolic links")
-    explains(lbtrace(*words, tmp_path / ("a" * 300)), 126, "cannot run", "File name too long")
-
-
 def test_a_directory_of_path_that_no_path_can_name(
     lbtrace: Run, programs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,10 +224,6 @@ def test_capture_for_a_terminal(attach: Run, programs: Path) -> None:
     os.close(main)
     os.close(terminal)
     explains(done, 2, "not for a terminal")
-
-
-def test_ring_of_an_odd_size(attach: Run, programs: Path) -> None:
-    explains(attach(programs / "fib", "--ring-size", "5000"), 2, "power of two")
 
 
 @pytest.mark.parametrize(

@@ -386,18 +386,6 @@ def test_kinds_of_values(go_program: Compile, traced: Traced, version: str) -> N
         assert floats["unreadable"] == f"float in {register}"
 
 
-def test_a_capture_takes_the_names_of_types_along(
-    go_program: Compile, lbtrace: Lbtrace, tmp_path: Path
-) -> None:
-    program = go_program("types", "1.27.3", "pie")
-    capture = tmp_path / "types.lbt"
-    done = lbtrace("attach", "--func", "main.face", "--quiet", "-o", capture, "--", program)
-    assert done.returncode == 0, done.stderr
-    tree = lbtrace("export", capture).stdout
-    assert 'face(v=string("x"), e=*errors.errorString("bad"))' in tree
-    assert "face(v=int(3), e=nil)" in tree
-
-
 @pytest.mark.parametrize("version", VERSIONS)
 def test_expressions_and_filters(
     go_program: Compile, lbtrace: Lbtrace, tmp_path: Path, version: str

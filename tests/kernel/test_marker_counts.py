@@ -79,16 +79,6 @@ echo $count;
 """
 
 
-def test_php(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("USE_ZEND_DTRACE", "1")
-    calls = traced(["php8.2", "-r", PHP], ["php:function__*", "php:exception__thrown"])
-    count = int(capfd.readouterr().out)
-    ends = Counter((text(call["function"]), call.end) for call in calls if "function" in call)
-    assert ends["walk", "returned"] + ends["sell", "returned"] == count
-    assert ends["sell", "returned"] == 50
-    assert sum(call.end == "point" for call in calls) == 25
-
-
 def test_php_names_classes_and_files(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

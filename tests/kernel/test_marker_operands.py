@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 import subprocess
 import sys
@@ -209,22 +208,10 @@ def test_one_operand_stops_no_trace(
         assert "<the operand $99999999999999999999 cannot be read>" in str(point)
 
 
-def run(*words: str | Path) -> str:
-    """What lbtrace prints."""
-    command = [sys.executable, "-m", "lbtrace", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
-def test_floats_are_listed_and_captured(shop: str, tmp_path: Path) -> None:
-    listed = run("list", "--binary", shop, "--usdt", "shop:weighed")
+def test_floats_are_listed(shop: str) -> None:
+    words = [sys.executable, "-m", "lbtrace", "list", "--binary", shop, "--usdt", "shop:weighed"]
+    listed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     assert "(double arg0, float arg1, double arg2, long double arg3, double arg4" in listed
-    capture, exported = tmp_path / "floats.lbt", tmp_path / "floats.jsonl"
-    run("attach", "--usdt", "shop:weighed", "-o", capture, "--", shop)
-    run("export", capture, "--format", "jsonl", "-o", exported)
-    lines = map(json.loads, exported.read_text().splitlines())
-    shown = [[each.get("value") for each in line["args"]] for line in lines if "args" in line]
-    assert [values[0] for values in shown] == [n * -1.25 for n in range(8)]
-    assert [values[4] for values in shown] == [-2.25] * 8
 
 
 def test_definitions_that_do_not_fit_are_said(shop: str, tmp_path: Path) -> None:

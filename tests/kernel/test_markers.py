@@ -77,13 +77,6 @@ def test_points_are_what_the_program_logs(
         assert [argument.value for argument in done.args] == [int(number), -5]
 
 
-def test_values_and_filters(marked: str) -> None:
-    wanted = {"arg": ["what=str(arg1)", "arg0"], "where": "arg0 > 2"}
-    with lbtrace.trace(command=[marked], usdt="/sale/", **wanted) as session:  # type: ignore[arg-type]
-        shown = [str(point) for point in session.calls()]
-    assert shown == ['shop:sale(what="apple", arg0=3)', 'shop:sale(what="pear", arg0=4)']
-
-
 def test_markers_among_calls(marked: str) -> None:
     with lbtrace.trace(command=[marked, "2"], functions="sale", usdt="shop:done") as session:
         seen = [(call.name, call.depth) for call in session.calls()]

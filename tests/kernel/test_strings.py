@@ -75,14 +75,6 @@ def test_jsonl(export: Callable[[str], str]) -> None:
     assert (calls[-3][0]["length"], calls[-3][1]["length"]) == (None, 80)
 
 
-def test_a_page_that_is_not_there_is_waited_for_or_reported(
-    export: Callable[[str], str],
-) -> None:
-    records = [json.loads(line) for line in export("jsonl").splitlines()]
-    cold = [record["args"][1] for record in records if record["type"] == "call"][-1]
-    assert cold["value"] == "ELF" or cold["unreadable"] == "fault"
-
-
 def test_chrome(export: Callable[[str], str]) -> None:
     events = json.loads(export("chrome"))["traceEvents"]
     shown = [e["args"]["counted"] for e in events if e.get("name") == "take" and e["ph"] in "BX"]

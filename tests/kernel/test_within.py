@@ -140,17 +140,6 @@ def test_tail_calls(programs: Path) -> None:
     assert run("sites") == hooked
 
 
-def test_a_capture_holds_it(programs: Path, tmp_path: Path, lbtrace: Any) -> None:
-    capture = tmp_path / "within.lbt"
-    words = ("attach", "--func", "*er", "--within", "traceme2", "-o", capture, "--strict")
-    assert lbtrace(*words, "--", programs / "trace").returncode == 0
-    from lbtrace.capture import read_capture
-
-    with read_capture(str(capture)) as read:
-        assert read.plan.within == ("traceme2",)
-        assert [call.name for call in read.calls()] == ["smaller", "larger", "traceme2"]
-
-
 def test_the_plan_says_so(programs: Path, lbtrace: Any) -> None:
     words = ("attach", "--dry-run", "--func", "larger", "--within", "traceme2", "--")
     done = lbtrace(*words, programs / "trace")

@@ -45,7 +45,7 @@ SIMILAR = (
     r"test_kinds\.py::test_parameters_that_debug_information",
     r"test_expressions\.py::test_sums\[(?!length \+|str)",
     r"test_truth\.py::test_one_thread\[.*(?<!-O2)\]",
-    r"test_truth\.py::test_(200_000|live|several\[(multi|session)-fork)",
+    r"test_truth\.py::test_(200_000|several\[(multi|session)-fork)",
     r"test_binaries\.py::test_(programs_that.*\[(?!second)|a_shell|a_file|a_capture|any_program|two)",
     r"test_specs\.py::test_(conditions.*conditions[1-4]|what_a_register.*-0-)",
     r"test_expressions\.py::test_filters\[\w+-(?!arg1|retval < 0-)",
@@ -61,7 +61,7 @@ SIMILAR = (
 
 HEAVY = (
     r"test_account\.py::test_(?!a_ring_that)",
-    r"test_ends\.py::test_(full_ring|nothing_is_unwound)",
+    r"test_ends\.py::test_nothing_is_unwound",
     r"test_exact\.py::test_(200_threads|threads_are_merged|two_stacks|recursion_10_000)",
     r"test_go\.py::test_(a_web_server|nothing_disturbs)",
 )
