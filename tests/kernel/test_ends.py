@@ -141,6 +141,30 @@ def test_kill_leaves_no_probe_and_a_readable_capture(
     assert loop.process.wait() == 7
 
 
+def test_ends_with_the_process(start_lbtrace: Start, loop: Any) -> None:
+    tracer = start_lbtrace("attach", "--pid", loop.pid, "--func", "tick", "-o", "/dev/null")
+    tracer.wait_for("Ctrl-C ends")
+    time.sleep(0.3)
+    loop.process.terminate()
+    status, _, error = tracer.finish()
+    assert status == 0
+    assert "in 1 thread of 1 process, nothing lost" in error
+
+
+def test_only_the_process_asked_for(start_lbtrace: Start, start: Start, programs: Path) -> None:
+    first, second = (start(programs / "loop", 1000) for _ in range(2))
+    for started in (first, second):
+        started.wait_for("ready", "stdout")
+    tracer = start_lbtrace(
+        *("attach", "--pid", first.pid, "--func", "tick", "--format", "jsonl"),
+        *("--duration", "500ms"),
+    )
+    status, out, _ = tracer.finish()
+    assert status == 0
+    pids = {record["pid"] for record in map(json.loads, out.splitlines()) if "pid" in record}
+    assert pids == {first.pid}
+
+
 def test_max_events(lbtrace: Run, programs: Path) -> None:
     words = ("attach", "--func", "fib", "--format", "jsonl", "--max-events", 5, "--")
     done = lbtrace(*words, programs / "fib", 10)
@@ -151,6 +175,13 @@ def test_max_events(lbtrace: Run, programs: Path) -> None:
     shown = [(call["args"][0]["value"], call["result"]) for call in calls]
     assert shown == [(1, 1), (0, 0), (2, 1), (1, 1), (3, 2), *((n, None) for n in range(4, 11))]
     assert [call["end"] for call in calls] == ["returned"] * 5 + ["open"] * 7
+
+
+def test_max_depth(lbtrace: Run, programs: Path) -> None:
+    words = ("attach", "--func", "fib", "--format", "racket", "--max-depth", 2, "--quiet")
+    done = lbtrace(*words, "-o", "/dev/stderr", "--", programs / "fib", 4)
+    assert done.returncode == 0
+    assert done.stderr == ">(fib 4)\n> (fib 3)\n< 2\n> (fib 2)\n< 1\n<3\n"
 
 
 def test_reader_of_the_pipe_gone(programs: Path, tmp_path: Path) -> None:
@@ -190,6 +221,24 @@ def test_full_disk(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
         assert "No space left on device" in done.stderr
     finally:
         subprocess.run(["umount", small], check=True)
+
+
+def test_full_ring_is_counted(lbtrace: Run, programs: Path) -> None:
+    words = ("--func", "tick", "--format", "jsonl", "--ring-size", "4K")
+    done = lbtrace("attach", *words, "--strict", "--", programs / "loop", 0, 100_000)
+    assert done.returncode == 3
+    assert "the ring was full" in done.stderr
+    records = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    lost = records[-1]["lost"]
+    shown = [record for record in records if record["type"] == "call"]
+    losses = [record for record in records if record["type"] == "loss"]
+    assert len(shown) + lost["ring_full_entry"] == 100_000
+    returned = sum(record["end"] == "returned" for record in shown)
+    # A return whose entry was lost is no call that is shown.
+    assert returned + lost["ring_full_return"] <= 100_000
+    reported = sum(record["count"] for record in losses)
+    assert 0 < reported <= sum(lost[f"ring_full_{kind}"] for kind in ("entry", "return", "point"))
+    assert lbtrace("attach", *words, "--", programs / "loop", 0, 100_000).returncode == 0
 
 
 @pytest.mark.parametrize("returns", ["sites", "uretprobe"])
@@ -467,7 +516,7 @@ def test_exceptions_thrown_once_more_and_of_several_bases(
     done = lbtrace("attach", "--func", "throws*,again*", "--quiet", "--", program)
     said = re.findall(r"^\w.*$", done.stdout, re.MULTILINE)
     assert len(said) == 12
+    # A call that takes long is shown at once, and its end by its name only.
     thrown = re.findall(r" throws<\w+>(?:\(\))? ✗ (.*)", done.stdout)
     assert sorted(thrown) == sorted(said)
-    # On one line, or after what was shown meanwhile.
-    assert re.findall(r" again(?:<\w+>)?(?:\(\))? ✗ (.*)", done.stdout) == said[1::2]
+    assert re.findall(r" again<\w+>(?:\(\))? ✗ (.*)", done.stdout) == said[1::2]

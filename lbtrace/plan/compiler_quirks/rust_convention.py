@@ -152,7 +152,11 @@ class _Evidence:
         """Return whether a function leaves something for its callers in a register in which it has
         a part of its result by its ``own`` convention, but not by that ``of_c``; or nothing where
         that has one."""
-        names, others = ({where[0] for where in each.values() if where} for each in (own, of_c))
+        # Where C has it in memory, a register holds its address.
+        names, others = (
+            {where[0].removeprefix(POINTS) for where in each.values() if where}
+            for each in (own, of_c)
+        )
         if not names - others or self._agreed_with_c:
             return False
         code = self._code(LARGEST)
