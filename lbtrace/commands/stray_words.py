@@ -114,6 +114,9 @@ def _split(words: Sequence[str], takes: Takes) -> tuple[list[str], Action | None
         if last is None:
             return options, None, []
         if last.nargs is not None:
+            type = last.type if last.nargs == "?" and left else None
+            if callable(type) and "=" not in option and _accepts(type, left[0]):
+                options.append(left.pop(0))
             last = None
         elif "=" not in option:
             if not left or left[0].startswith("-"):

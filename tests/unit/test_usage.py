@@ -66,6 +66,10 @@ SH = " -- /bin/sh -c :"
         ("attach --pid 7 nofunc", "write: lbtrace attach --pid 7 --func nofunc"),
         (f"attach nofunc other{SH}", f"write: lbtrace attach --func nofunc --func other{SH}"),
         (f"attach --source a.c b.c{SH}", f"write: lbtrace attach --source a.c --source b.c{SH}"),
+        (
+            "attach --off-cpu 5ms --func f /bin/sh",
+            "write: lbtrace attach --off-cpu 5ms --func f -- /bin/sh",
+        ),
         (f"{TYPO}-o x.lbt y{SH}", "leave y out, or quote the value: 'x.lbt y'"),
         (
             "attach run.lbt",
