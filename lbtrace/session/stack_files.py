@@ -22,9 +22,10 @@ from lbtrace.system.file import File
 from lbtrace.targets.frame_names import FrameNames
 from lbtrace.targets.mapped_files import DELETED, Mapped, identify_mapped, mapped_files
 
-PATIENCE = 1.0
+PATIENCE, LONGEST = 1.0, 10.0
 """Seconds for learning files, before the trace, that processes have mapped of which none is named,
-or a command has when it was traced before."""
+or a command has when it was traced before: those of the processor, as others may be busy with it,
+and all."""
 
 
 class StackFiles:
@@ -121,9 +122,14 @@ class StackFiles:
     def _patience(self) -> Callable[[object], bool]:
         """What says whether there is time and room for files that may not be needed: half of the
         room is for those that stacks meet."""
-        until = time.monotonic() + PATIENCE
+        spent, until = time.thread_time() + PATIENCE, time.monotonic() + LONGEST
         tables = self._tables
-        return lambda _: time.monotonic() < until and not (tables and tables.is_half_full)
+
+        def lasts(_: object) -> bool:
+            in_time = time.thread_time() < spent and time.monotonic() < until
+            return in_time and not (tables and tables.is_half_full)
+
+        return lasts
 
     def _learn_running(self, inodes: Set[int]) -> None:
         """Learn what processes have mapped that run a file of these, or all processes where there
