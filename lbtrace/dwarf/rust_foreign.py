@@ -9,6 +9,7 @@ so, too, as far as rustc makes the same numbers of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import starmap
 from typing import Any
 
 from msgspec.structs import replace
@@ -43,8 +44,11 @@ def as_c(
     what it returns. ``wide`` says how an integer of 16 bytes travels.
     """
     result = made.result
-    values = (*made.parameters, *([result] if result is not None else []))
-    if not any(map(_may_differ, values)):
+    values = [
+        (formal, declared) for formal, (declared, _) in zip(made.parameters, formals, strict=True)
+    ]
+    values += [(result, returned)] if result is not None else []
+    if not any(starmap(_may_differ, values)):
         return None
     if any(
         formal.reference and own is not None and _is_pointed_at(own)
@@ -61,10 +65,14 @@ def as_c(
     return replace(made, parameters=parameters, result=result, hints=hints)
 
 
-def _may_differ(formal: Formal) -> bool:
-    """Whether C may pass a value otherwise: all but single numbers."""
+def _may_differ(formal: Formal, declared: Any) -> bool:
+    """Whether C may pass a value otherwise: all but single numbers. Rust makes one of a packed
+    record that a register holds, which C has in memory."""
     numbers = formal.scalars
-    return formal.reference or numbers is None or len(numbers) > 1 or formal.size > WORD
+    if formal.reference or numbers is None or len(numbers) > 1 or formal.size > WORD:
+        return True
+    die = _type_of(declared)
+    return die is not None and die.tag in attributes.RECORDS and _align(die) < formal.size
 
 
 def _is_pointed_at(own: Any) -> bool:
@@ -86,16 +94,26 @@ def _loads_pointer(expression: bytes) -> bool:
     return expression[end:] == DEREF
 
 
+def _type_of(declared: Any) -> Any:
+    """The type of a value, None where none is said."""
+    origin = origins(declared) if declared is not None else ()
+    typed = next((d for d in origin if "DW_AT_type" in d.attributes), None)
+    return attributes.bare(attributes.type_of(typed)) if typed is not None else None
+
+
+def _align(die: Any) -> int:
+    return attributes.number(die, "DW_AT_alignment", 0)
+
+
 def _passed_as_c(formal: Formal, declared: Any, wide: Formal) -> Formal:
-    typed = next((d for d in origins(declared) if "DW_AT_type" in d.attributes), None)
-    die = attributes.bare(attributes.type_of(typed)) if typed is not None else None
+    die = _type_of(declared)
     if die is None:
         return formal
     together = replace(formal, reference=False, passed_separately=False)
     found: set[Scalar] = set()
     known = _collect(die, 0, found, attributes.DEPTH)
     size = attributes.size_of(die)
-    aligned = attributes.number(die, "DW_AT_alignment", 0)
+    aligned = _align(die)
     if not known or aligned > WIDE:
         return replace(together, scalars=None)
     if size > WIDE:
