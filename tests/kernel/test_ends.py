@@ -250,7 +250,7 @@ def test_nothing_is_unwound_by_detaching(
     started.wait_for("ready", "stdout")
     done = lbtrace(
         *("attach", "--pid", started.pid, "--func", "nest*", "--mode", mode, "--quiet"),
-        *("--returns", returns, "--ring-size", "64M", "--duration", "30ms", "-o", out),
+        *("--returns", returns, "--ring-size", "64M", "--duration", "150ms", "-o", out),
     )
     assert done.returncode == 0, done.stderr
     exported = lbtrace("export", out, "--format", "jsonl", "--strict")
@@ -293,7 +293,7 @@ def test_no_result_is_that_of_another_call_when_probes_go(
     words = ("--func", "work*", "--mode", mode, "--returns", "sites", "--ring-size", "64M")
     started = start(made)
     done = lbtrace(
-        *("attach", "--pid", started.pid, *words, "--duration", "50ms", "-o", out), timeout=120
+        *("attach", "--pid", started.pid, *words, "--duration", "150ms", "-o", out), timeout=120
     )
     assert done.returncode == 0, done.stderr
     calls = [record for record in map(json.loads, out.open()) if record["type"] == "call"]

@@ -91,3 +91,41 @@ def test_packed_structs(rust: Compile, traced: Traced, tmp_path: Path, level: st
             assert argument["value"] in (*unseen, right[argument["name"]]), call
         result = 85 if call["name"].startswith("of_") else head
         assert call["result"] in (*unseen, result), call
+
+
+COPIED = """\
+use std::hint::black_box as keep;
+
+#[repr(C)] #[derive(Clone, Copy, Debug)] pub struct Area { x: i64, y: i64, w: i64, h: i64 }
+
+#[inline(never)] #[no_mangle]
+pub extern "C" fn printed(r: Area) -> i64 { println!("{r:?}"); r.w * r.h }
+#[inline(never)] #[no_mangle]
+pub extern "C" fn grown(r: Area, by: i64) -> Area {
+    println!("{r:?}");
+    Area { x: r.x - by, y: r.y - by, w: r.w + by, h: r.h + by }
+}
+#[inline(never)] #[no_mangle]
+pub extern "C" fn unread(n: i32, _r: Area, s: i32) -> i32 { keep(n) + keep(s) }
+
+fn main() {
+    let r = keep(Area { x: 1, y: 2, w: 30, h: 40 });
+    keep(printed(r));
+    keep(grown(r, keep(5)));
+    keep(unread(keep(7), r, keep(9)));
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["0", "2", "3", "s"])
+def test_structs_by_value(rust: Compile, traced: Traced, tmp_path: Path, level: str) -> None:
+    """What a function prints of its caller's copy is there; what it does not read may not be."""
+    source = tmp_path / "made.rs"
+    source.write_text(COPIED)
+    area = {"x": 1, "y": 2, "w": 30, "h": 40}
+    printed, grown, unread = traced(rust(str(source), level), "/^(printed|grown|unread)$/")
+    assert [each["value"] for each in (*printed["args"], *grown["args"])] == [area, area, 5]
+    assert (printed["result"], grown["result"]) == (1200, {"x": -4, "y": -3, "w": 35, "h": 45})
+    assert unread["result"] in (16, None)
+    shown = [each["value"] for each in unread["args"]]
+    assert all(each in (None, right) for each, right in zip(shown, (7, area, 9), strict=True))

@@ -8,7 +8,7 @@ passed there shows only the order in which a convention assigns registers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from itertools import combinations
 from typing import TypeAlias
@@ -112,11 +112,7 @@ def _without_unread_copies(
         return prototype
     parameters = tuple(
         replace(formal, frame_location=None, may_be_unset=True)
-        if number in copies
-        and not any(
-            start < copies[number][1] + formal.size and copies[number][1] < end
-            for start, end in reads
-        )
+        if number in copies and not is_read(reads, copies[number][1], formal.size)
         else formal
         for number, formal in enumerate(prototype.parameters)
     )
@@ -144,6 +140,11 @@ def _without(prototype: Prototype, lost: Collection[int]) -> Prototype:
 def _is_shown(formal: Formal) -> bool:
     """Whether a parameter is not lost already: what LLVM has in the caller's frame is not."""
     return not formal.missing_reason or (formal.may_shift and formal.frame_location is not None)
+
+
+def is_read(reads: Iterable[tuple[int, int]], start: int, size: int) -> bool:
+    """Whether some of the bytes from ``start`` on lie in what a function ``reads``."""
+    return any(first < start + size and start < end for first, end in reads)
 
 
 def find_home(machine: Machine, location: tuple[int, int], frame_size: FrameSize) -> Source | None:
@@ -358,4 +359,4 @@ def _reads_pushed(
     reads = machine.find_caller_reads(code(LARGEST), read)
     if reads is None:
         return not formal.first_constant
-    return any(start < each.stop and each.start < end for start, end in reads for each in pushed)
+    return any(is_read(reads, each.start, len(each)) for each in pushed)

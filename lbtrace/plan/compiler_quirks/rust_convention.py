@@ -21,6 +21,7 @@ from lbtrace.machine import Machine
 from lbtrace.machine.code import CALLER_STACK, ArgumentStores, Code
 from lbtrace.model import CFA, Formal, Prototype
 from lbtrace.plan.compiler_quirks.function_body import FunctionBody
+from lbtrace.plan.compiler_quirks.overwritten import find_home, is_read
 
 Where: TypeAlias = "tuple[str, int] | None"
 """What a byte of a value is in, and which byte of that it is: see `ArgumentStores.find_source`. A
@@ -60,7 +61,7 @@ def settle(prototype: Prototype, body: FunctionBody) -> Prototype:
     *differ, result_differs = (a != b for a, b in zip(own, of_c, strict=True))
     known = differ.index(True) if True in differ else len(differ)
     if known == len(differ) and not result_differs:
-        return _without_copies(prototype, of_c)
+        return _without_copies(prototype, of_c, body)
     evidence = _Evidence(machine, code)
     verdict = evidence.judge(prototype, own, of_c, known)
     if verdict is Verdict.OPEN and result_differs and evidence.returns_as(own[-1], of_c[-1]):
@@ -68,7 +69,7 @@ def settle(prototype: Prototype, body: FunctionBody) -> Prototype:
     if verdict is Verdict.RUST or not evidence.complete:
         return prototype
     if verdict is Verdict.C:
-        return _without_copies(otherwise, of_c)
+        return _without_copies(otherwise, of_c, body)
     lost = (
         formal if formal.missing_reason else lose_unless_named(formal, UNKNOWN)
         for formal in prototype.parameters[known:]
@@ -80,18 +81,26 @@ def settle(prototype: Prototype, body: FunctionBody) -> Prototype:
     return replace(prototype, parameters=parameters, result=result)
 
 
-def _without_copies(prototype: Prototype, of_c: list[Words]) -> Prototype:
+def _without_copies(prototype: Prototype, of_c: list[Words], body: FunctionBody) -> Prototype:
     """``prototype`` without structs that callers copy to the stack by C's convention, of which a
     function has the copy as its variable: LLVM has them copy nothing where an optimised function
-    does not read it."""
-    parameters = tuple(
-        replace(formal, frame_location=None, may_be_unset=True)
+    does not read it, and only what is certainly read is."""
+    copies = {
+        number: min(where[1] for where in places)
+        for number, (formal, words) in enumerate(zip(prototype.parameters, of_c, strict=False))
         if formal.may_shift
         and formal.frame_location is not None
         and (len(formal.scalars or ()) != 1 or formal.size > LARGEST_NUMBER)
-        and any(where and where[0] == CALLER_STACK for where in words.values())
+        and (places := [w for w in words.values() if w and w[0] == CALLER_STACK])
+    }
+    if not copies:
+        return prototype
+    reads = body.machine.find_caller_reads(body.beginning(LARGEST), body.read) or ()
+    parameters = tuple(
+        replace(formal, frame_location=None, may_be_unset=True)
+        if number in copies and not is_read(reads, copies[number], formal.size)
         else formal
-        for formal, words in zip(prototype.parameters, of_c, strict=False)
+        for number, formal in enumerate(prototype.parameters)
     )
     return replace(prototype, parameters=parameters)
 
@@ -117,7 +126,7 @@ class _Evidence:
         """Return the convention that the parameters from the one with the number ``known`` on
         have, by their places in Rust's ``own`` one and in that ``of_c``."""
         agreed = {Verdict.RUST: 0, Verdict.C: 0}
-        stored, moved = True, False
+        stored, moved, copied = True, False, False
         for formal, rust, c in list(zip(prototype.parameters, own, of_c, strict=False))[known:]:
             in_frame = formal.frame_location is not None
             # What comes after may have moved, but not what the caller's frame is known to hold.
@@ -126,6 +135,7 @@ class _Evidence:
             if moved and not parted and not _is_in_callers_frame(formal):
                 continue
             whole, at = rust.get(0) or ("", 0)
+            is_pointer = whole.startswith(POINTS)
             if whole == POINTS + CALLER_STACK and self._find(formal, 0) == (CALLER_STACK, at):
                 continue  # LLVM says of a pointer there what it says of a copy
             for at in rust:
@@ -141,10 +151,12 @@ class _Evidence:
                 elif place == c.get(at) and rust.get(at) is not None:
                     agreed[Verdict.C] += 1
                     stored = stored and in_frame
+                    # The value itself, to which Rust's own convention has a pointer.
+                    copied |= whole == CALLER_STACK and in_frame and is_pointer
         self._agreed_with_c = agreed[Verdict.C] > 0
         if agreed[Verdict.RUST] and not agreed[Verdict.C]:
             return Verdict.RUST
-        if agreed[Verdict.C] and stored and not agreed[Verdict.RUST]:
+        if agreed[Verdict.C] and (stored or copied) and not agreed[Verdict.RUST]:
             return Verdict.C
         return Verdict.OPEN
 
@@ -152,11 +164,9 @@ class _Evidence:
         """Return whether a function leaves something for its callers in a register in which it has
         a part of its result by its ``own`` convention, but not by that ``of_c``; or nothing where
         that has one."""
-        # Where C has it in memory, a register holds its address.
-        names, others = (
-            {where[0].removeprefix(POINTS) for where in each.values() if where}
-            for each in (own, of_c)
-        )
+        names, others = ({where[0] for where in each.values() if where} for each in (own, of_c))
+        if any(name.startswith(POINTS) for name in others):  # its address may be left there
+            others.add(self._machine.kernel.PLAIN_RESULTS[0])
         if not names - others or self._agreed_with_c:
             return False
         code = self._code(LARGEST)
@@ -192,16 +202,16 @@ class _Evidence:
             self.complete = self._stores is not None
         if self._stores is None:
             return None
-        if base.register == "sp" and offset + at > 0 and self._has_no_frame():
-            return CALLER_STACK, offset + at
+        home = find_home(self._machine, (number, offset), self._find_frame_size)
+        if base.register == "sp" and home is not None and home[0] == CALLER_STACK:
+            return CALLER_STACK, home[1] + at
         found = self._stores.find_source(base.register, offset + at)
         # Optimised code may make its frame later.
         late = found[0] == CALLER_STACK and not self._stores.bases.get("sp")
         return found if found[0] and not late else None
 
-    def _has_no_frame(self) -> bool:
-        size = self._machine.find_frame_size(self._code(BEGINNING))
-        return size == self._machine.return_address_size
+    def _find_frame_size(self) -> int | None:
+        return self._machine.find_frame_size(self._code(BEGINNING))
 
     def _name(self, number: int) -> str:
         found = find_register(self._machine.name, number)
