@@ -48,6 +48,9 @@ EXCEEDING = frozenset({
 })  # fmt: skip
 """Those that may return more: how much there would have been for a larger buffer."""
 
+FILLING_UNLESS_0 = frozenset({"wait4"})
+"""Calls that fill nothing where they return 0: no child has ended."""
+
 ROOM = Integer("size_t", 8, False)
 
 LENGTHS = frozenset(
@@ -149,7 +152,8 @@ def _with_results(
     outcome = Outcome("long", name in MAPPING)
     returned = replace(numbers[0] if numbers else Value("", outcome, slot), name="")
     members = [returned, *(each for each in parts if each not in numbers)]
-    outcome = replace(outcome, asked=len(members) - 1)
+    unless_0 = name in FILLING_UNLESS_0
+    outcome = replace(outcome, asked=len(members) - 1, fills_unless_0=unless_0)
     filled = _filled(machine, name, call)
     room = -1
     if filled is not None and filled in shown:

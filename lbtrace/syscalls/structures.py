@@ -39,6 +39,7 @@ WRITTEN: dict[str, Type] = {
     "address": Pointer("void *"),
     "limit": Flags("rlim_t", 8, field=-1, values=((-1, "RLIM_INFINITY"),)),
     "signals": SignalSet(),
+    "mask": Pointer("__u32", 4),
     "word": Word("unsigned long", 8, False),
 }
 """How members are written besides numbers, modes, texts and groups of constants."""
