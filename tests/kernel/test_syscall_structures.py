@@ -140,3 +140,62 @@ def test_what_is_not_in_memory(lbtrace: Run, tmp_path: Path) -> None:
     assert "set=<fault>, oset=0x0, sigsetsize=8) = 0, set=[SIGUSR1]" in done.stdout
     assert "writev(fd=2, vec=[<fault>], vlen=1) = 8" in done.stdout
     assert "writev(fd=99, vec=[<fault>], vlen=1) = -E" in done.stdout
+
+
+ONES = """\
+import ctypes, os, signal, struct
+from socket import *
+
+libc = ctypes.CDLL(None)
+
+def call(name, *arguments):
+    getattr(libc, name)(*map(ctypes.c_long, arguments))
+
+kept = []
+
+def at(each):
+    kept.append(each)
+    return ctypes.addressof(each)
+
+child = os.fork()
+if not child:
+    signal.pause()
+call("wait4", child, at(ctypes.c_int(77)), os.WNOHANG, at(ctypes.create_string_buffer(144)))
+os.kill(child, signal.SIGKILL)
+os.wait()
+one, other = socketpair(AF_UNIX, SOCK_DGRAM)
+texts = [ctypes.create_string_buffer(text, 8) for text in (b"first", b"more")]
+vectors = [(ctypes.c_ulong * 2)(at(text), 4) for text in texts]
+messages = (ctypes.c_ulong * 16)()
+for n in (0, 1):
+    messages[8 * n + 2 : 8 * n + 4] = [at(vectors[n]), 1]
+call("sendmmsg", one.fileno(), at(messages), 2, 0)
+call("recvmmsg", other.fileno(), at(messages), 2, 0, 0)
+version, sets = ctypes.create_string_buffer(struct.pack("II", 0x20080522, 0)), (ctypes.c_uint * 6)()
+call("capget", at(version), at(sets))
+print(f"capget {sets[0]:#x} {sets[3]:#x}", flush=True)
+vector = (ctypes.c_ulong * 2)(at(texts[0]), 4)
+there = (ctypes.c_ulong * 2)(at(texts[1]), 4)
+call("process_vm_readv", os.getpid(), at(vector), 1, at(there), 1, 0)
+path = ctypes.create_string_buffer(b"/absent")
+call("syscall", 437, -100, at(path), at((ctypes.c_ulong * 3)(0, 0, 8)), 24)
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="a C library that has all of these")
+def test_what_few_calls_take(lbtrace: Run, tmp_path: Path) -> None:
+    (tmp_path / "ones.py").write_text(ONES)
+    names = "wait4,sendmmsg,recvmmsg,capget,process_vm_readv,openat2"
+    done = lbtrace("attach", "--syscall", names, "--", sys.executable, "-S", tmp_path / "ones.py")
+    said, *_ = (line.split() for line in done.stdout.splitlines() if line.startswith("capget "))
+    shown = done.stdout
+    waited = [line for line in shown.splitlines() if " wait4(" in line]
+    assert waited[0].endswith(" = 0")
+    assert waited[1].rpartition(", ")[2] == "stat_addr=killed by SIGKILL"
+    assert 'msg=[{msg_name=0x0, msg_iov=["firs"], msg_controllen=0, … 1 more}, … 1 more]' in shown
+    assert '= 2, msg=[{msg_name=0x0, msg_iov=["firs"], ' in shown
+    effective = f"dataptr=[{{effective={said[1]}, permitted="
+    assert "header={version=_LINUX_CAPABILITY_VERSION_3, pid=0}" in shown
+    assert effective in shown and f"{{effective={said[2]}, " in shown
+    assert '= 4, lvec=["more"]' in shown
+    assert "how={flags=O_RDONLY, mode=0, resolve=RESOLVE_BENEATH}, size=24) = -E" in shown
