@@ -19,6 +19,7 @@ from lbtrace.expressions.conversions import (
     promoted,
     width,
 )
+from lbtrace.expressions.deciding import called_so
 from lbtrace.expressions.operands import (
     Constant,
     Located,
@@ -85,8 +86,8 @@ class Comparer:
         """Return the conditions for a comparison, and when they can be evaluated. Raises
         `ExpressionError`."""
         operator = comparison.operator
-        equality = operator in ("==", "!=")
-        left, right = compute_both(comparison.left, comparison.right, self._scope, equality)
+        sides, equality = (comparison.left, comparison.right), operator in ("==", "!=")
+        left, right = compute_both(*sides, self._scope, equality)
         if isinstance(left, Constant):
             left, right, operator = right, left, SWAPPED.get(operator, operator)
         match left, right:
@@ -119,6 +120,9 @@ class Comparer:
             case Operand() as operand, Constant() as constant:
                 name = _name_of_value(comparison)
                 moment, condition = self._of_number(operator, operand, constant, name)
+                return moment, called_so(
+                    comparison, condition, operand, self._scope, self._of_number
+                )
         return moment, [[condition]]
 
     def _of_float(

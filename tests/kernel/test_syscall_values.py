@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from socket import SOCK_DGRAM
@@ -192,3 +193,30 @@ def test_keys(lbtrace: Callable[..., Any], built: Path, tmp_path: Path) -> None:
     rows = {row["key"]: row["calls"] for row in json.loads(done.stdout)["rows"]}
     assert rows["/etc/passwd" if "/etc/passwd" in rows else '"/etc/passwd"'] == 10
     assert not any("fault" in key for key in rows)
+
+
+OPTIONS = """\
+from socket import *
+one = socket()
+for level, name in ((SOL_SOCKET, SO_REUSEADDR), (SOL_TCP, TCP_NODELAY), (SOL_IP, IP_TTL)):
+    one.setsockopt(level, name, 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "count"),
+    [
+        ("optname == SO_REUSEADDR", {"SO_REUSEADDR": 1}),
+        ("optname != SO_REUSEADDR and retval == 0", {"TCP_NODELAY": 1, "IP_TTL": 1}),
+        ("optname in (TCP_NODELAY, TCP_MAXSEG)", {"TCP_NODELAY": 1}),
+        ("optname == 2", {"SO_REUSEADDR": 1, "IP_TTL": 1}),
+        ("optname >= 1", {"SO_REUSEADDR": 1, "TCP_NODELAY": 1, "IP_TTL": 1}),
+    ],
+)
+def test_names_that_another_argument_decides_about(
+    lbtrace: Callable[..., Any], where: str, count: dict[str, int]
+) -> None:
+    """They are names in keys and conditions, too."""
+    options = ("--syscall", "setsockopt", "--by", "optname", "--where", where)
+    done = lbtrace("count", *options, "--", sys.executable, "-S", "-c", OPTIONS)
+    assert counted(done.stdout) == count
