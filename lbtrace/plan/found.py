@@ -24,7 +24,8 @@ from lbtrace.model import Fetch, Function, GoLayout, Plan, Probe, Prototype
 from lbtrace.naming import NAMING
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.value_selection import select_values
-from lbtrace.plan.warnings import name_functions, some
+from lbtrace.plan.warnings import name_functions
+from lbtrace.text import some
 
 UNFIT = "left out, as what was asked for is not there"
 

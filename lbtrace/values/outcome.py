@@ -60,8 +60,8 @@ class Outcome(NumberType, Struct, frozen=True, tag="outcome"):
     """A number, or the name of an error. It is an ``address`` where the call maps memory. Of its
     members the first one is the number. So many as are ``asked`` for follow, then what the call
     fills; then so many as are ``late``, which could not be read when the call began, and which not
-    each probe fetches. If it is ``bounded``, the last one is for how many bytes there was room. Where
-    it ``fills_unless_0``, a call that returns 0 has filled nothing."""
+    each probe fetches. If it is ``bounded``, the last one is for how many bytes there was room.
+    Where it ``fills_unless_0``, a call that returns 0 has filled nothing."""
 
     name: str = "long"
     address: bool = False
