@@ -153,7 +153,7 @@ def test_self_times_are_those_of_the_kernel(
     assert sum(own.values()) == rows["outer"].total
     assert own["outer"] >= 24 * 4_000_000
     assert own["middle"] >= 72 * 2_000_000
-    chosen = python.latency(capture, functions=["middle", "outer"])
+    chosen = python.latency(capture, functions="middle,outer")
     own = {row.name: row.self_time or 0 for row in chosen}
     assert sum(own.values()) == rows["outer"].total
     done = lbtrace("latency", capture)
