@@ -33,7 +33,7 @@ HEADERS = (
     *("linux/securebits.h", "linux/seccomp.h", "linux/bpf.h", "linux/mempolicy.h"),
     *("linux/membarrier.h", "linux/mman.h", "poll.h", "sys/select.h", "sys/utsname.h"),
     *("sys/sysinfo.h", "sys/vfs.h", "linux/magic.h", "linux/sched.h", "linux/openat2.h"),
-    *("sys/sem.h",),
+    *("sys/sem.h", "sys/shm.h"),
 )
 """What defines the constants."""
 
@@ -56,11 +56,13 @@ struct kernel_sigaction { void *sa_handler; unsigned long sa_flags; void *sa_res
     unsigned long sa_mask; };
 typedef struct pollfd polled;
 typedef siginfo_t received;
-struct kernel_sched_attr { unsigned size, sched_policy; unsigned long long sched_flags; int sched_nice;
-    unsigned sched_priority; unsigned long long sched_runtime, sched_deadline, sched_period; };
+typedef struct timespec stamp;
+struct kernel_sched_attr { unsigned size, sched_policy; unsigned long long sched_flags;
+    int sched_nice; unsigned sched_priority;
+    unsigned long long sched_runtime, sched_deadline, sched_period; };
 """
-"""What the kernel lays out otherwise than glibc does (include/linux/signal_types.h) or glibc has not
-(include/uapi/linux/sched/types.h), and what has other members that count in other calls."""
+"""What the kernel lays out otherwise than glibc does (include/linux/signal_types.h), what glibc has
+not (include/uapi/linux/sched/types.h), and what has other members that count in other calls."""
 
 LINUX = {"x86_64": "x86-linux-any", "aarch64": "aarch64-linux-any"}
 """What zig calls the headers of each machine."""

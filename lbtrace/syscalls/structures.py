@@ -191,8 +191,10 @@ class Leading(Slots):
     def _fetch(self, led: Led, number: int) -> Fetch:
         """What fetches the bytes where an argument leads."""
         start = self._argument(number)
-        if led.kind == "name":
-            return replace(start, read="string", limit=NAME)
+        if led.kind in ("name", "text"):
+            return replace(
+                start, read="string", limit=NAME if led.kind == "name" else self._text_limit
+            )
         structure = self._table.structures.get(led.kind)
         if structure:
             size, shown = structure.size, max(p.offset + p.size for p in structure.parts)
@@ -220,7 +222,7 @@ class Leading(Slots):
             return BitNumbers(type)
         if led.kind == "entries":
             return DirectoryEntries(type)
-        if led.kind in ("name", "characters"):
+        if led.kind in ("name", "text", "characters"):
             return String(type)
         several = int(led.count) if led.count.isdigit() else ELEMENTS if led.count else 0
         return Packed(type, element_of(self._table, led.kind), several)

@@ -178,6 +178,11 @@ vector = (ctypes.c_ulong * 2)(at(texts[0]), 4)
 there = (ctypes.c_ulong * 2)(at(texts[1]), 4)
 call("process_vm_readv", os.getpid(), at(vector), 1, at(there), 1, 0)
 path = ctypes.create_string_buffer(b"/absent")
+times = (ctypes.c_long * 4)(7, (1 << 30) - 1, 7, (1 << 30) - 2)
+call("utimensat", -100, at(path), at(times), 0)
+call("mount", at(path), at(path), 0, 0, at(ctypes.create_string_buffer(b"size=1m")))
+call("semget", 0, -1, 0o1640)
+socket(AF_NETLINK, SOCK_RAW, 0).bind((0, 5))
 call("syscall", 437, -100, at(path), at((ctypes.c_ulong * 3)(0, 0, 8)), 24)
 """
 
@@ -185,7 +190,7 @@ call("syscall", 437, -100, at(path), at((ctypes.c_ulong * 3)(0, 0, 8)), 24)
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="a C library that has all of these")
 def test_what_few_calls_take(lbtrace: Run, tmp_path: Path) -> None:
     (tmp_path / "ones.py").write_text(ONES)
-    names = "wait4,sendmmsg,recvmmsg,capget,process_vm_readv,openat2"
+    names = "wait4,*mmsg,capget,process_vm_readv,openat2,utimensat,mount,semget,bind"
     done = lbtrace("attach", "--syscall", names, "--", sys.executable, "-S", tmp_path / "ones.py")
     said, *_ = (line.split() for line in done.stdout.splitlines() if line.startswith("capget "))
     shown = done.stdout
@@ -199,4 +204,8 @@ def test_what_few_calls_take(lbtrace: Run, tmp_path: Path) -> None:
     assert effective in shown
     assert f"{{effective={said[2]}, " in shown
     assert '= 4, lvec=["more"]' in shown
+    assert "utimes=[{tv_sec=7, tv_nsec=UTIME_NOW}, {tv_sec=7, tv_nsec=UTIME_OMIT}]" in shown
+    assert 'flags=0, data="size=1m") = -E' in shown
+    assert "key=IPC_PRIVATE, nsems=-1, semflg=IPC_CREAT|0640) = -EINVAL" in shown
+    assert "umyaddr=netlink:0 groups 0x5, addrlen=12) = 0" in shown
     assert "how={flags=O_RDONLY, mode=0, resolve=RESOLVE_BENEATH}, size=24) = -E" in shown
