@@ -48,7 +48,17 @@ DUMPABLE = {"SUID_DUMP_DISABLE": 0, "SUID_DUMP_USER": 1, "SUID_DUMP_ROOT": 2}
 OTHERS = {"SOL_UDP": 17, "SA_RESTORER": 0x4000000, **DUMPABLE, **REAL_TIME}
 """Constants that no header has, beside others that are needed."""
 
-EXTRA = "".join(f"#define {name} {value}\n" for name, value in OTHERS.items())
+LARGE_FILES = """\
+#undef O_LARGEFILE
+#ifdef __x86_64__
+#define O_LARGEFILE 0100000
+#else
+#define O_LARGEFILE 0400000
+#endif
+"""
+"""As the kernel has it, which sets it where the C library has no need to."""
+
+EXTRA = LARGE_FILES + "".join(f"#define {name} {value}\n" for name, value in OTHERS.items())
 
 OWN_STRUCTURES = """
 #undef sa_handler
@@ -104,7 +114,8 @@ def make(machine: str, work: Path) -> bytes:
             by = [[name, [_value(values, key) for key in keys]] for name, keys in rest.pop()]
             filled.setdefault(argument, []).append([title, *rest, by])
     asked = {*rows, *chosen, *(place.removeprefix("<") for place in filled)}
-    missing = asked - {f"{c}.{a[0]}" for c, (_, all) in calls.items() for a in all}
+    known = {f"{c}.{a[0]}" for c, (_, all) in calls.items() for a in all}
+    missing = asked - known - {f"{call}.retval" for call in calls}
     unknown = [row for row in missing if not row.startswith("*") and machine == "x86_64"]
     if unknown:
         raise SystemExit(f"there are no arguments {', '.join(sorted(unknown))}")

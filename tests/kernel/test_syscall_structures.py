@@ -177,6 +177,10 @@ print(f"capget {sets[0]:#x} {sets[3]:#x}", flush=True)
 vector = (ctypes.c_ulong * 2)(at(texts[0]), 4)
 there = (ctypes.c_ulong * 2)(at(texts[1]), 4)
 call("process_vm_readv", os.getpid(), at(vector), 1, at(there), 1, 0)
+null = os.open("/dev/null", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+for number in (null, -1):
+    call("fcntl", number, 3)
+call("fcntl", null, 1)
 path = ctypes.create_string_buffer(b"/absent")
 times = (ctypes.c_long * 4)(7, (1 << 30) - 1, 7, (1 << 30) - 2)
 call("utimensat", -100, at(path), at(times), 0)
@@ -190,7 +194,7 @@ call("syscall", 437, -100, at(path), at((ctypes.c_ulong * 3)(0, 0, 8)), 24)
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="a C library that has all of these")
 def test_what_few_calls_take(lbtrace: Run, tmp_path: Path) -> None:
     (tmp_path / "ones.py").write_text(ONES)
-    names = "wait4,*mmsg,capget,process_vm_readv,openat2,utimensat,mount,semget,bind"
+    names = "wait4,*mmsg,capget,process_vm_readv,openat2,utimensat,mount,semget,bind,fcntl"
     done = lbtrace("attach", "--syscall", names, "--", sys.executable, "-S", tmp_path / "ones.py")
     said, *_ = (line.split() for line in done.stdout.splitlines() if line.startswith("capget "))
     shown = done.stdout
@@ -204,6 +208,9 @@ def test_what_few_calls_take(lbtrace: Run, tmp_path: Path) -> None:
     assert effective in shown
     assert f"{{effective={said[2]}, " in shown
     assert '= 4, lvec=["more"]' in shown
+    assert "cmd=F_GETFL) = O_WRONLY|O_APPEND|O_LARGEFILE\n" in shown
+    assert "fcntl(fd=-1, cmd=F_GETFL) = -EBADF\n" in shown
+    assert "cmd=F_GETFD) = FD_CLOEXEC\n" in shown
     assert "utimes=[{tv_sec=7, tv_nsec=UTIME_NOW}, {tv_sec=7, tv_nsec=UTIME_OMIT}]" in shown
     assert 'flags=0, data="size=1m") = -E' in shown
     assert "key=IPC_PRIVATE, nsems=-1, semflg=IPC_CREAT|0640) = -EINVAL" in shown
