@@ -207,7 +207,9 @@ def _plan(found: Found, images: Sequence[Image], selection: Selection) -> Planne
     if found.completed and not selection.aggregates:
         values, again = found.completed(values)
     if values.asks_return and closes is None:
-        raise UsageError(f"{found.function.name} has no end that is seen", "leave retval out")
+        raise UsageError(
+            f"{found.function.name} has no end that is seen", "leave retval and duration out"
+        )
     keeps = values.kept
     opens = replace(found.opens, fetches=values.fetches, conditions=values.conditions, keeps=keeps)
     if values.result_conditions:
