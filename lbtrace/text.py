@@ -83,6 +83,12 @@ def to_json(data: Any, **options: Any) -> str:
     return dumps(data, **options).replace("\x7f", "\\u007f")
 
 
+def some(names: list[str]) -> str:
+    """Return the first of ``names``, and how many more there are."""
+    shown = ", ".join(names[:3])
+    return f"{shown} and {len(names) - 3:,} more" if len(names) > 3 else shown
+
+
 def counted(number: int, one: str, many: str = "") -> str:
     """Return how many there are, in words: ``1 call``, ``2,000 calls``."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

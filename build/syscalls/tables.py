@@ -32,7 +32,8 @@ HEADERS = (
     *("netinet/udp.h", "linux/netlink.h", "linux/close_range.h", "linux/capability.h"),
     *("linux/securebits.h", "linux/seccomp.h", "linux/bpf.h", "linux/mempolicy.h"),
     *("linux/membarrier.h", "linux/mman.h", "poll.h", "sys/select.h", "sys/utsname.h"),
-    *("sys/sysinfo.h", "sys/vfs.h", "linux/magic.h", "linux/sched.h"),
+    *("sys/sysinfo.h", "sys/vfs.h", "linux/magic.h", "linux/sched.h", "linux/openat2.h"),
+    *("sys/sem.h", "sys/shm.h"),
 )
 """What defines the constants."""
 
@@ -47,16 +48,31 @@ DUMPABLE = {"SUID_DUMP_DISABLE": 0, "SUID_DUMP_USER": 1, "SUID_DUMP_ROOT": 2}
 OTHERS = {"SOL_UDP": 17, "SA_RESTORER": 0x4000000, **DUMPABLE, **REAL_TIME}
 """Constants that no header has, beside others that are needed."""
 
-EXTRA = "".join(f"#define {name} {value}\n" for name, value in OTHERS.items())
+LARGE_FILES = """\
+#undef O_LARGEFILE
+#ifdef __x86_64__
+#define O_LARGEFILE 0100000
+#else
+#define O_LARGEFILE 0400000
+#endif
+"""
+"""As the kernel has it, which sets it where the C library has no need to."""
+
+EXTRA = LARGE_FILES + "".join(f"#define {name} {value}\n" for name, value in OTHERS.items())
 
 OWN_STRUCTURES = """
 #undef sa_handler
 struct kernel_sigaction { void *sa_handler; unsigned long sa_flags; void *sa_restorer;
     unsigned long sa_mask; };
 typedef struct pollfd polled;
+typedef siginfo_t received;
+typedef struct timespec stamp;
+struct kernel_sched_attr { unsigned size, sched_policy; unsigned long long sched_flags;
+    int sched_nice; unsigned sched_priority;
+    unsigned long long sched_runtime, sched_deadline, sched_period; };
 """
-"""What the kernel lays out otherwise than glibc does (include/linux/signal_types.h), and what has
-other members that count when the call ends."""
+"""What the kernel lays out otherwise than glibc does (include/linux/signal_types.h), what glibc has
+not (include/uapi/linux/sched/types.h), and what has other members that count in other calls."""
 
 LINUX = {"x86_64": "x86-linux-any", "aarch64": "aarch64-linux-any"}
 """What zig calls the headers of each machine."""
@@ -98,7 +114,8 @@ def make(machine: str, work: Path) -> bytes:
             by = [[name, [_value(values, key) for key in keys]] for name, keys in rest.pop()]
             filled.setdefault(argument, []).append([title, *rest, by])
     asked = {*rows, *chosen, *(place.removeprefix("<") for place in filled)}
-    missing = asked - {f"{c}.{a[0]}" for c, (_, all) in calls.items() for a in all}
+    known = {f"{c}.{a[0]}" for c, (_, all) in calls.items() for a in all}
+    missing = asked - known - {f"{call}.retval" for call in calls}
     unknown = [row for row in missing if not row.startswith("*") and machine == "x86_64"]
     if unknown:
         raise SystemExit(f"there are no arguments {', '.join(sorted(unknown))}")

@@ -13,6 +13,7 @@ from lbtrace.abi.locations import WORD, Detail, Location
 from lbtrace.errors import UsageError, option
 from lbtrace.expressions.arithmetic import number_of
 from lbtrace.expressions.conditions import Comparer
+from lbtrace.expressions.deciding import with_decider
 from lbtrace.expressions.failures import failed
 from lbtrace.expressions.normal_form import find_comparisons, find_groups, join
 from lbtrace.expressions.operands import (
@@ -271,7 +272,8 @@ class _Binder:
         if operand.start is None and operand.type.computes and not operand.type.is_text():
             moment = "return" if operand.moment == "return" else "entry"
             slot = self._scope.take(operand.at, moment, number_in(operand))
-            return moment, Value(wanted.name, operand.type.bare(), slot)
+            value = Value(wanted.name, operand.type.bare(), slot)
+            return moment, with_decider(value, operand, moment, scope)
         moment, value = self.value(wanted, scope)
         if value.slot < 0 and not value.members:
             raise ExpressionError(

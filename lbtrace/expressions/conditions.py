@@ -19,6 +19,7 @@ from lbtrace.expressions.conversions import (
     promoted,
     width,
 )
+from lbtrace.expressions.deciding import called_so
 from lbtrace.expressions.operands import (
     Constant,
     Located,
@@ -32,6 +33,7 @@ from lbtrace.expressions.operands import (
 )
 from lbtrace.expressions.own_values import part_of
 from lbtrace.expressions.refusals import (
+    check_text,
     explain_no_text,
     refuse_decimals,
     refuse_prefix,
@@ -66,8 +68,6 @@ PSEUDO_TYPES: dict[str, Type] = {
 MOMENTS: dict[str, Moment] = {**dict.fromkeys(TIMES, "return"), "from_program": "entry"}
 """When the kernel knows them, if not at both."""
 
-OF_TEXT = frozenset({"==", "!=", "startswith", "lacks"})
-
 Groups: TypeAlias = list[list[Condition]]
 """Conditions of which one of each group must hold."""
 
@@ -85,8 +85,8 @@ class Comparer:
         """Return the conditions for a comparison, and when they can be evaluated. Raises
         `ExpressionError`."""
         operator = comparison.operator
-        equality = operator in ("==", "!=")
-        left, right = compute_both(comparison.left, comparison.right, self._scope, equality)
+        sides, equality = (comparison.left, comparison.right), operator in ("==", "!=")
+        left, right = compute_both(*sides, self._scope, equality)
         if isinstance(left, Constant):
             left, right, operator = right, left, SWAPPED.get(operator, operator)
         match left, right:
@@ -105,11 +105,7 @@ class Comparer:
                 raise ExpressionError(at, UNSUITED, 'write pid == 4711, comm == "redis"')
             case _, Constant(value=bytes(text)) as constant:
                 name = _name_of_value(comparison)
-                if isinstance(left, Operand) and left.start is None and left.type.long_text():
-                    return self._of_short_text(comparison.at, operator, left, constant, text)
-                moment, condition = self._of_text(
-                    comparison.at, operator, left, constant, text, name
-                )
+                return self._of_text(comparison.at, operator, left, constant, text, name)
             case Pseudo() as pseudo, Constant() as constant:
                 moment, condition = self._of_pseudo(operator, pseudo, constant)
             case Operand() as operand, Constant() as constant if _is_timed(operand, constant):
@@ -119,6 +115,9 @@ class Comparer:
             case Operand() as operand, Constant() as constant:
                 name = _name_of_value(comparison)
                 moment, condition = self._of_number(operator, operand, constant, name)
+                return moment, called_so(
+                    comparison, condition, operand, self._scope, self._of_number
+                )
         return moment, [[condition]]
 
     def _of_float(
@@ -255,15 +254,16 @@ class Comparer:
         constant: Constant,
         text: bytes,
         name: str,
-    ) -> tuple[Moment, Condition]:
+    ) -> tuple[Moment, Groups]:
         """The comparison of text, the value ``name``, or of the name of the thread, with text."""
-        _check_text(at, operator, constant, text)
+        check_text(at, operator, constant, text)
+        if isinstance(left, Operand) and left.start is None and left.type.long_text():
+            return self._of_short_text(operator, left, text)
         if isinstance(left, Operand) and left.start is not None and not is_string(left):
-            from lbtrace.expressions import socket_addresses  # imported here: few compare such
-
-            operator, text = socket_addresses.beginning(constant.at, operator, text)
+            return self._of_address(operator, left, constant, text)
         if (size := _characters(left)) and isinstance(left, Operand):
-            return self._of_characters(operator, left, constant, text, size)
+            moment, condition = self._of_characters(operator, left, constant, text, size)
+            return moment, [[condition]]
         subject: Literal["comm", "text"] = "comm"
         slot, moment = 0, _moment_of(left)
         if isinstance(left, Operand):
@@ -273,7 +273,7 @@ class Comparer:
         elif len(text) > COMM:
             what = f"the kernel keeps {COMM} bytes of a name, this is longer"
             raise ExpressionError(constant.at, what, f"write its first {COMM} bytes")
-        return moment, Condition(slot, operator, 0, False, subject=subject, text=text)
+        return moment, [[Condition(slot, operator, 0, False, subject=subject, text=text)]]
 
     def _of_characters(
         self,
@@ -303,17 +303,29 @@ class Comparer:
         return left.moment, Condition(slot, operator, 0, False, subject="text", text=text)
 
     def _of_short_text(
-        self, at: int, operator: Operator, left: Operand, constant: Constant, text: bytes
+        self, operator: Operator, left: Operand, text: bytes
     ) -> tuple[Moment, Groups]:
         """The comparison of text that may lie in its own record."""
         from lbtrace.expressions import short_texts  # imported here because few compare such
 
-        _check_text(at, operator, constant, text)
         record, places = left.place.memory, left.type.long_text()
         if record is None or places is None:
             raise no_text(left.at, left.type, "")
         take = partial(self._scope.take, left.at, left.moment)
         return left.moment, short_texts.compare(places, record, operator, text, take)
+
+    def _of_address(
+        self, operator: Operator, left: Operand, constant: Constant, text: bytes
+    ) -> tuple[Moment, Groups]:
+        """The comparison of the address of a socket with text."""
+        from lbtrace.expressions import socket_addresses  # imported here because few compare such
+
+        assert left.start is not None
+        whole = self._text_slot(left, operator, text, constant.at, "")
+        take = partial(self._scope.take, left.at, left.moment)
+        return left.moment, socket_addresses.compare(
+            constant.at, operator, text, left.start, whole, take
+        )
 
     def _text_slot(
         self, operand: Operand, operator: Operator, text: bytes, at: int, name: str
@@ -343,20 +355,6 @@ def _is_timed(operand: Operand, constant: Constant) -> bool:
     """Whether a value is compared as a span of time: numbers of Go's also as such."""
     timed = constant.form == "time" or not operand.type.computes
     return timed and bool(operand.type.time_parts())
-
-
-def _check_text(at: int, operator: Operator, constant: Constant, text: bytes) -> None:
-    """Raise `ExpressionError` where text is not compared so."""
-    if operator not in OF_TEXT:
-        raise ExpressionError(
-            at, "text is compared with ==, != and startswith", 'write name == "abc"'
-        )
-    if len(text) > TEXT_LIMIT:
-        raise ExpressionError(
-            constant.at,
-            f"text of more than {TEXT_LIMIT} bytes cannot be compared",
-            "compare its beginning, with startswith",
-        )
 
 
 def _characters(located: Located) -> int:

@@ -7,6 +7,7 @@ from lbtrace.expressions.constants import text_for_constant
 from lbtrace.expressions.operands import Constant, Operand
 from lbtrace.expressions.tree import TIMES, ExpressionError, Operator
 from lbtrace.expressions.unsuited import no_text, number_for_text, refuse_declared
+from lbtrace.model.wire_limits import TEXT_LIMIT
 
 
 def refuse_prefix(operator: Operator, constant: Constant) -> None:
@@ -52,3 +53,20 @@ def explain_no_text(
         hint = "write str() around it, if it is an address"
     hint = hint or "compare it with a number: n == 1"
     return ExpressionError(at, f"this is text, and {name} is a number", hint)
+
+
+OF_TEXT = frozenset({"==", "!=", "startswith", "lacks"})
+
+
+def check_text(at: int, operator: Operator, constant: Constant, text: bytes) -> None:
+    """Raise `ExpressionError` where text is not compared so."""
+    if operator not in OF_TEXT:
+        raise ExpressionError(
+            at, "text is compared with ==, != and startswith", 'write name == "abc"'
+        )
+    if len(text) > TEXT_LIMIT:
+        raise ExpressionError(
+            constant.at,
+            f"text of more than {TEXT_LIMIT} bytes cannot be compared",
+            "compare its beginning, with startswith",
+        )

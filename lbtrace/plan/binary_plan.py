@@ -25,8 +25,9 @@ from lbtrace.plan.selection import Selection
 from lbtrace.plan.tail_calls import Leaving, TailCalls
 from lbtrace.plan.traced_functions import ReadFloats, TracedFunction, describe, go_plan, lacks_error
 from lbtrace.plan.value_selection import leads_to_code, of_image
-from lbtrace.plan.warnings import AT_BREAKPOINT, name_functions, some
+from lbtrace.plan.warnings import AT_BREAKPOINT, name_functions
 from lbtrace.system.collecting import uncollected
+from lbtrace.text import some
 
 ASKED_AGAIN = (
     "left out because of a loop to the first instruction: the condition would be evaluated"

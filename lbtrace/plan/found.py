@@ -24,7 +24,8 @@ from lbtrace.model import Fetch, Function, GoLayout, Plan, Probe, Prototype
 from lbtrace.naming import NAMING
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.value_selection import select_values
-from lbtrace.plan.warnings import name_functions, some
+from lbtrace.plan.warnings import name_functions
+from lbtrace.text import some
 
 UNFIT = "left out, as what was asked for is not there"
 
@@ -206,7 +207,9 @@ def _plan(found: Found, images: Sequence[Image], selection: Selection) -> Planne
     if found.completed and not selection.aggregates:
         values, again = found.completed(values)
     if values.asks_return and closes is None:
-        raise UsageError(f"{found.function.name} has no end that is seen", "leave retval out")
+        raise UsageError(
+            f"{found.function.name} has no end that is seen", "leave retval and duration out"
+        )
     keeps = values.kept
     opens = replace(found.opens, fetches=values.fetches, conditions=values.conditions, keeps=keeps)
     if values.result_conditions:

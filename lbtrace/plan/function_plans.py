@@ -25,7 +25,7 @@ from lbtrace.plan.found import Outer
 from lbtrace.plan.functions import merge, read_symbols
 from lbtrace.plan.merge import empty, merge_plans
 from lbtrace.plan.selection import Selection
-from lbtrace.plan.warnings import some
+from lbtrace.text import some
 
 LIMIT = 50_000
 """Functions a plan may hold without ``force``."""

@@ -20,7 +20,7 @@ from lbtrace.plan.point_probes import Point, PointPlanner, refuse_returns
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.unmatched import LIBRARY
 from lbtrace.plan.value_selection import depth, qualifies
-from lbtrace.plan.warnings import some
+from lbtrace.text import some
 
 NONE = "no copies of the functions are inlined"
 

@@ -21,7 +21,7 @@ from lbtrace.plan.marker_values import marker_values
 from lbtrace.plan.patterns import addressed, matching
 from lbtrace.plan.point_probes import Point, PointPlanner, refuse_returns
 from lbtrace.plan.selection import Selection
-from lbtrace.plan.warnings import name_functions, some
+from lbtrace.plan.warnings import name_functions
 from lbtrace.providers import (
     UNDEFINED,
     Definitions,
@@ -29,6 +29,7 @@ from lbtrace.providers import (
     find_definitions,
     open_definitions,
 )
+from lbtrace.text import some
 
 _ANY = re.compile(r"[:*?[]|^/.*/")
 """What is in all names of markers, and what may stand for that: a glob or a regular expression."""

@@ -23,7 +23,8 @@ from lbtrace.plan.compiler_quirks import FunctionBody, settle
 from lbtrace.plan.known_names import SYSTEM
 from lbtrace.plan.mismatches import Mismatches
 from lbtrace.plan.value_selection import ValueSelection, depth, qualifies, select_values
-from lbtrace.plan.warnings import name_functions, some
+from lbtrace.plan.warnings import name_functions
+from lbtrace.text import some
 
 if TYPE_CHECKING:
     from lbtrace.plan.go.planner import GoPlan

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from lbtrace.errors import NoMatchError
 from lbtrace.model import Plan
+from lbtrace.validation import split_listed
 
 CALLED = "lbtrace report lists those that were called"
 """What to do where a capture has no function of a name."""
@@ -17,6 +18,7 @@ def named(plan: Plan, patterns: Sequence[str], hint: str = CALLED) -> frozenset[
     from lbtrace.elf.demangle import plain_names  # imported here: most show all calls
     from lbtrace.plan.patterns import matching
 
+    patterns = split_listed(patterns)
     asked = {*patterns}
     names = {function.name for function in plan.functions}
     found = {name for name in names if not asked.isdisjoint(plain_names(name))}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from lbtrace.text import some
+
 AT_BREAKPOINT = (
     "the debugger that traces the process may have a breakpoint there: delete it and continue, or"
     " detach the debugger"
@@ -13,9 +15,3 @@ hits for its own."""
 def name_functions(names: list[str], what: str) -> list[str]:
     """Return a warning that says ``what`` of some functions; none where there are none."""
     return [f"{some(names)}: {what}"] if names else []
-
-
-def some(names: list[str]) -> str:
-    """Return the first of ``names``, and how many more there are."""
-    shown = ", ".join(names[:3])
-    return f"{shown} and {len(names) - 3:,} more" if len(names) > 3 else shown

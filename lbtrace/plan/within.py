@@ -15,9 +15,10 @@ from lbtrace.plan.found import Outer
 from lbtrace.plan.functions import find_named
 from lbtrace.plan.made_stacks import find_maker
 from lbtrace.plan.selection import Selection
-from lbtrace.plan.warnings import name_functions, some
+from lbtrace.plan.warnings import name_functions
 from lbtrace.probes import CLOSING, ROLES
 from lbtrace.probes.sources import OTHERWISE
+from lbtrace.text import some
 
 UNSEEN = (
     "may be left unseen: what their callers call counts as below them until a call or return"

@@ -11,10 +11,11 @@ from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError, UsageError, option
 from lbtrace.naming import NAMING
-from lbtrace.plan.warnings import name_functions, some
+from lbtrace.plan.warnings import name_functions
 from lbtrace.session.found_libraries import Found, open_libraries
 from lbtrace.session.request import Request
 from lbtrace.targets.images import find_mapped_files, open_images
+from lbtrace.text import some
 
 NO_CALLS = frozenset({"__libc_start_main", "__cxa_finalize", "__gmon_start__"})
 """Functions that start-up code calls: all else happens inside the first."""

@@ -24,9 +24,9 @@ from lbtrace.naming import NAMING
 from lbtrace.plan import patterns
 from lbtrace.plan.functions import ALL, split_excluded, split_named
 from lbtrace.plan.selection import Selection
-from lbtrace.plan.warnings import some
 from lbtrace.session.request import Request
 from lbtrace.targets.images import find_mapped_files, open_images
+from lbtrace.text import some
 
 LIBRARY = re.compile(r"lib\w|.*\.so\b")
 """What names of libraries begin with."""

@@ -13,12 +13,12 @@ from lbtrace.elf.image import Image
 from lbtrace.errors import LbtraceError, TargetError
 from lbtrace.model import Plan
 from lbtrace.plan.markers import make_ready
-from lbtrace.plan.warnings import some
 from lbtrace.session.planning import plan_mapped
 from lbtrace.session.request import Request
 from lbtrace.system.file import File
 from lbtrace.targets.mapped_files import Mapped, mapped_files
 from lbtrace.targets.reach import Reach
+from lbtrace.text import some
 
 MOST = 1000
 """Files that are traced besides those of the start: each is held open."""

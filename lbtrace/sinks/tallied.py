@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from lbtrace.answers.fast_tally import FastTally
 from lbtrace.model import Call, Plan, Summary, Thread
 from lbtrace.sinks.base import Sink
-from lbtrace.text import counted
+from lbtrace.text import counted, some
 
 if TYPE_CHECKING:
     from lbtrace.calls.fast_path import FastBatch
@@ -65,7 +65,10 @@ class Tallied(Sink):
     def describe(self) -> list[str]:
         """Return lines."""
         tally = self._tally
-        lines = [f"  left out: {name}: it has not all values" for name in sorted(tally.lacking)]
+        lines = []
+        if tally.lacking:
+            names = some(sorted(tally.lacking))
+            lines.append(f"  left out: {names}, as what was asked for is not there")
         if tally.uncompared:
             calls = counted(tally.uncompared, "call")
             lines.append(

@@ -112,7 +112,19 @@ class Tree(LineSink):
         key = (call.pid, lane(call))
         if key in self._pending:
             self._open(self._pending[key])
-        self._pending[key] = call
+        self._wait(key, call)
+
+    def _wait(self, key: tuple[int, int], call: Call) -> None:
+        """Wait whether the end of a call is the next of its lane, if it has one."""
+        if self._is_last(call):
+            self._pending.pop(key, None)
+            self._open(call)
+        else:
+            self._pending[key] = call
+
+    def _is_last(self, call: Call) -> bool:
+        """Whether it is a system call that does not return: exit_group."""
+        return not self._watched[call.probe] and self._plan.probes[call.probe].source == "syscall"
 
     def exit(self, call: Call) -> None:
         key = (call.pid, lane(call))
@@ -125,8 +137,8 @@ class Tree(LineSink):
             return
         if pending is not None:
             self._open(pending)
-        if not self._watched[call.probe] and self._plan.probes[call.probe].source == "syscall":
-            return  # it does not return: exit_group
+        if self._is_last(call):
+            return
         corner = self._paint(_DIM, "└ ")
         head = f"{self.indent(call.depth)}{corner}{self._ended(call)}"
         until = None if call.duration is None else call.start + call.duration
@@ -176,7 +188,7 @@ class Tree(LineSink):
             if each.entries != each.first:
                 pending.pop(each.key, None)
             if each.entries is not None:
-                pending[each.key] = fast_batch.last_shown(each)
+                self._wait(each.key, fast_batch.last_shown(each))
 
     def point(self, point: Call) -> None:
         if pending := self._pending.pop((point.pid, lane(point)), None):

@@ -16,7 +16,8 @@ from lbtrace.syscalls import Call, Table
 from lbtrace.syscalls.prototypes import MAPPING, type_of
 from lbtrace.syscalls.structures import Leading
 from lbtrace.values.argument_vector import ArgumentVector
-from lbtrace.values.by_argument import ByArgument
+from lbtrace.values.by_argument import ByArgument, Case
+from lbtrace.values.flags import Flags
 from lbtrace.values.integer import Integer
 from lbtrace.values.mode import Mode
 from lbtrace.values.outcome import Outcome
@@ -47,6 +48,9 @@ EXCEEDING = frozenset({
     "listxattrat",
 })  # fmt: skip
 """Those that may return more: how much there would have been for a larger buffer."""
+
+FILLING_UNLESS_0 = frozenset({"wait4"})
+"""Calls that fill nothing where they return 0: no child has ended."""
 
 ROOM = Integer("size_t", 8, False)
 
@@ -148,8 +152,10 @@ def _with_results(
     numbers = [each for each in parts if each.slot == slot and not each.members]
     outcome = Outcome("long", name in MAPPING)
     returned = replace(numbers[0] if numbers else Value("", outcome, slot), name="")
+    returned = _named(machine, name, table, returned, fetches)
     members = [returned, *(each for each in parts if each not in numbers)]
-    outcome = replace(outcome, asked=len(members) - 1)
+    unless_0 = name in FILLING_UNLESS_0
+    outcome = replace(outcome, asked=len(members) - 1, fills_unless_0=unless_0)
     filled = _filled(machine, name, call)
     room = -1
     if filled is not None and filled in shown:
@@ -187,6 +193,23 @@ def _with_results(
         returned = replace(returned, type=outcome, members=(*members, *late, *last))
     made = replace(values, result=returned, result_fetches=tuple(fetches))
     return CallBuffers(made, tuple(again) if late else ())
+
+
+def _named(machine: str, name: str, table: Table, returned: Value, fetches: list[Fetch]) -> Value:
+    """What a call has ``returned``, with names where one of its arguments says which."""
+    chosen = table.chosen.get(f"{name}.retval")
+    if chosen is None:
+        return returned
+    parameters = [each.name for each in table.calls[name].parameters]
+    by = Value("", Integer("int", 4, True), len(fetches))
+    fetches.append(Fetch(register=ARGUMENTS[machine][parameters.index(chosen.by)]))
+    cases = tuple(
+        Case(keys, Outcome(names=Flags("long", 8, True, group.field, group.constants)))
+        for keys, each in chosen.cases
+        for group in (table.groups[each],)
+    )
+    type = ByArgument("long", 8, chosen.by, cases, returned.type)
+    return replace(returned, type=type, members=(by, returned))
 
 
 def _lasts(machine: str, name: str, fetch: Fetch) -> bool:

@@ -20,6 +20,7 @@ from lbtrace.values.bit_numbers import BitNumbers
 from lbtrace.values.by_argument import ByArgument, Case
 from lbtrace.values.character import Character
 from lbtrace.values.directory_entries import DirectoryEntries
+from lbtrace.values.first_of import FirstOf
 from lbtrace.values.flags import Flags
 from lbtrace.values.integer import Integer, fixed_width
 from lbtrace.values.mode import Mode
@@ -39,6 +40,7 @@ WRITTEN: dict[str, Type] = {
     "address": Pointer("void *"),
     "limit": Flags("rlim_t", 8, field=-1, values=((-1, "RLIM_INFINITY"),)),
     "signals": SignalSet(),
+    "mask": Pointer("__u32", 4),
     "word": Word("unsigned long", 8, False),
 }
 """How members are written besides numbers, modes, texts and groups of constants."""
@@ -163,6 +165,8 @@ class Leading(Slots):
             return self._vector(name, type, start, self._count(led.count))
         if led.kind == "struct msghdr":
             return self._message(name, start)
+        if led.kind == "struct mmsghdr":
+            return self._messages(name, start, self._count(led.count))
         slot = self.slot(self._fetch(led, number))
         return Value(name, self._type(led, type), slot) if slot >= 0 else None
 
@@ -187,8 +191,10 @@ class Leading(Slots):
     def _fetch(self, led: Led, number: int) -> Fetch:
         """What fetches the bytes where an argument leads."""
         start = self._argument(number)
-        if led.kind == "name":
-            return replace(start, read="string", limit=NAME)
+        if led.kind in ("name", "text"):
+            return replace(
+                start, read="string", limit=NAME if led.kind == "name" else self._text_limit
+            )
         structure = self._table.structures.get(led.kind)
         if structure:
             size, shown = structure.size, max(p.offset + p.size for p in structure.parts)
@@ -216,7 +222,7 @@ class Leading(Slots):
             return BitNumbers(type)
         if led.kind == "entries":
             return DirectoryEntries(type)
-        if led.kind in ("name", "characters"):
+        if led.kind in ("name", "text", "characters"):
             return String(type)
         several = int(led.count) if led.count.isdigit() else ELEMENTS if led.count else 0
         return Packed(type, element_of(self._table, led.kind), several)
@@ -244,8 +250,19 @@ class Leading(Slots):
         made = TextVector(type, self._ended)
         return Value(name, made, counted, members=tuple(members))
 
-    def _message(self, name: str, start: Fetch) -> Value | None:
-        """A message: where to or from, its texts, and what is known of the rest."""
+    def _messages(self, name: str, start: Fetch, counted: int) -> Value | None:
+        """Several messages: the first one, as more have no room."""
+        length = self._table.structures["struct mmsghdr"].parts[0].offset
+        received = replace(moved(start, length), read="integer", size=4, optional=True)
+        first = self._message("", start, self.slot(received) if self._ended else -1)
+        if first is None or counted < 0:
+            return None
+        members = (Value("", SIZE, counted), first)
+        return Value(name, FirstOf("struct mmsghdr *"), counted, members=members)
+
+    def _message(self, name: str, start: Fetch, filled: int = -1) -> Value | None:
+        """A message: where to or from, its texts, ``filled`` with so many bytes, and what is known
+        of the rest."""
         structure = self._table.structures["struct msghdr"]
         parts = {part.name: part for part in structure.parts}
 
@@ -261,7 +278,7 @@ class Leading(Slots):
         address = replace(pointer("msg_name"), read="bytes", limit=LONGEST, length_from=length)
         shown = [Value("msg_name", SocketAddress(), self.slot(replace(address, optional=True)))]
         counted = self.slot(number("msg_iovlen"))
-        vector = self._vector("msg_iov", "struct iovec *", pointer("msg_iov"), counted)
+        vector = self._vector("msg_iov", "struct iovec *", pointer("msg_iov"), counted, filled)
         if vector is None or shown[0].slot < 0:
             return None
         shown.append(vector)

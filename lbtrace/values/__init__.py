@@ -130,6 +130,7 @@ KINDS = (
     Kind("bit_numbers", "BitNumbers"),
     Kind("directory_entries", "DirectoryEntries"),
     Kind("text_vector", "TextVector"),
+    Kind("first_of", "FirstOf"),
 )
 """In the order in which they are asked whether a type in a program is theirs. Modules are
 imported when they are needed."""

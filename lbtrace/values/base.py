@@ -101,6 +101,7 @@ class Type:
     ``target`` is the type of what it leads to, where it leads to values of one type.
     ``constant_scopes`` are what may stand before the names of its `constants`, fully qualified:
     the name of a scoped enumeration, also what is around an unscoped one; empty if not known.
+    ``decider`` is another argument of the call that decides about these names.
 
     What follows says how expressions, sinks and conventions take such values, so that none of
     them need know the kind: a new one overrides what is true of it.
@@ -114,6 +115,7 @@ class Type:
     code: bool = False
     target: Type | None = None
     constant_scopes: tuple[str, ...] = ()
+    decider: str = ""
 
     has_values: ClassVar[bool] = True
     """Whether there are values of such a type; there is none of ``void``."""
@@ -253,6 +255,11 @@ class Type:
     def constants(self) -> Sequence[tuple[int, str]]:
         """Return the numbers that have names in such a type."""
         return ()
+
+    def decided(self, name: str) -> tuple[str, tuple[int, ...]] | None:
+        """Return the `decider` and its numbers where a value is called so; None where no other
+        argument decides about that name."""
+        return None
 
     def named_states(self) -> Sequence[tuple[str, Member, int]]:
         """Return the names of values that hold nothing, as ``nullopt`` and ``None`` do: each with

@@ -38,6 +38,21 @@ class ByArgument(NumberType, Struct, frozen=True, tag="by_argument"):
         of_cases = [pair for case in self.cases if case.type for pair in case.type.constants()]
         return tuple(dict.fromkeys(of_cases))
 
+    @property
+    def decider(self) -> str:  # type: ignore[override]
+        return self.by
+
+    def decided(self, name: str) -> tuple[str, tuple[int, ...]] | None:
+        if self.other and any(name == known for _, known in self.other.constants()):
+            return None
+        numbers = tuple(
+            key
+            for case in self.cases
+            if case.type and any(name == known for _, known in case.type.constants())
+            for key in case.keys
+        )
+        return (self.by, numbers) if numbers else None
+
     def decoder(self) -> Decoder:
         return self.other.decoder() if self.other else lambda raw: UNUSED
 

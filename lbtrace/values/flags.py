@@ -10,11 +10,13 @@ from lbtrace.values.enumeration import Constant
 from lbtrace.values.integer import Integer
 from lbtrace.values.pointer import Pointer
 
+PERMISSIONS = 0o777
+
 
 class Flags(NumberType, Struct, frozen=True, tag="flags"):
     """An integer whose ``values`` have names. The bits of ``field`` together are a number that has
     one, as those of ``O_ACCMODE`` do, the others flags; with -1 all are one number. What has no
-    name is an address where the type is a pointer, else a number."""
+    name is an address where the type is a pointer, else a number; permissions are octal."""
 
     name: str
     size: int
@@ -47,9 +49,12 @@ class Flags(NumberType, Struct, frozen=True, tag="flags"):
             if low in numbers and (low or field or not (found or rest)):
                 found.append((low, numbers[low]))
                 rest &= ~field
-            if not found:
+            octal = rest and field == PERMISSIONS
+            if not found and not octal:
                 return integer(raw)
             names = [name for _, name in sorted(found)]
-            return Constant("|".join([*names, f"{rest:#x}"] if rest else names))
+            if rest:
+                names.append(f"0{rest:o}" if octal else f"{rest:#x}")
+            return Constant("|".join(names))
 
         return decode

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from lbtrace.values.array import Elements
-from lbtrace.values.base import Decoder, Fetched, NumberType, Probe, Reader, Value
+from lbtrace.values.base import Decoder, Fetched, NumberType, Probe, Reader, Type, Value
 from lbtrace.values.datum import Argument, Datum, Members, Unreadable, column_of
 from lbtrace.values.enumeration import Constant
 from lbtrace.values.notation import text
@@ -57,23 +57,27 @@ class Filled(Members, Struct, frozen=True):
 
 
 class Outcome(NumberType, Struct, frozen=True, tag="outcome"):
-    """A number, or the name of an error. It is an ``address`` where the call maps memory. Of its
+    """A number, or the name of an error. It is an ``address`` where the call maps memory; numbers
+    may be of a type that has ``names`` for them. Of its
     members the first one is the number. So many as are ``asked`` for follow, then what the call
     fills; then so many as are ``late``, which could not be read when the call began, and which not
-    each probe fetches. If it is ``bounded``, the last one is for how many bytes there was room."""
+    each probe fetches. If it is ``bounded``, the last one is for how many bytes there was room.
+    Where it ``fills_unless_0``, a call that returns 0 has filled nothing."""
 
     name: str = "long"
     address: bool = False
     late: int = 0
     asked: int = 0
     bounded: bool = False
+    fills_unless_0: bool = False
+    names: Type | None = None
 
     size = 8
     signed = True
     computes = True
 
     def decoder(self) -> Decoder:
-        address = self.address
+        address, named = self.address, self.names and self.names.decoder()
 
         def decode(raw: int) -> Datum:
             error = -raw & WORD
@@ -81,6 +85,8 @@ class Outcome(NumberType, Struct, frozen=True, tag="outcome"):
                 return Constant(f"-{ERRORS.get(error, error)}")
             if address:
                 return Address(raw)
+            if named:
+                return named(raw)
             return raw - (WORD + 1) if raw >> 63 else raw
 
         return decode
@@ -93,12 +99,14 @@ class Outcome(NumberType, Struct, frozen=True, tag="outcome"):
         asked = [(part.name, probe.reader(part)) for part in parts[: self.asked]]
         filled = [(part.name, probe.reader(part)) for part in parts[self.asked : end]]
         late = [(p.name, probe.reader(p)) for p in parts[end:] if probe.is_piece(p.slot)]
+        unfilled = 0 if self.fills_unless_0 else None
 
         def read(fetched: Fetched) -> Datum:
             returned = number(fetched)
             most = room(fetched) if room else None
             shown = [Argument(name, read(fetched)) for name, read in asked]
-            if most != 0 and not isinstance(returned, Constant | Unreadable):
+            fills = returned != unfilled and not isinstance(returned, Constant | Unreadable)
+            if fills and most != 0:
                 left = [Argument(name, within(read(fetched), most)) for name, read in filled]
                 shown += [each for each in left if not _leads_nowhere(each.value)]
             again = [Argument(name, read(fetched)) for name, read in late]

@@ -16,7 +16,8 @@ LONGEST = 110
 """Bytes of the longest address (``struct sockaddr_un``)."""
 
 UNIX = 1
-FAMILIES = {16: "AF_NETLINK", 17: "AF_PACKET", 40: "AF_VSOCK", 38: "AF_ALG"}
+NETLINK, VSOCK = 16, 40
+FAMILIES = {NETLINK: "AF_NETLINK", 17: "AF_PACKET", VSOCK: "AF_VSOCK", 38: "AF_ALG"}
 
 
 class Endpoint(Token):
@@ -69,4 +70,14 @@ def _read(data: bytes, *, cut: bool) -> Datum:
         name = rest.split(b"\0", 1)[0] if rest[:1] != b"\0" else b"@" + rest[1:]
         more = "…" * (cut and len(name) >= len(rest))
         return Endpoint("unix:" + name.decode(errors="replace") + more)
-    return Endpoint(f"{FAMILIES.get(family, f'family {family}')}: {rest.hex()}")
+    return Endpoint(_of_numbers(family, rest))
+
+
+def _of_numbers(family: int, rest: bytes) -> str:
+    """An address of another ``family``: two numbers behind two bytes, or bytes."""
+    one, other = (int.from_bytes(rest[at : at + 4], "little") for at in (2, 6))
+    if family == NETLINK and len(rest) >= 10:
+        return f"netlink:{one}{f' groups {other:#x}' if other else ''}"
+    if family == VSOCK and len(rest) >= 10:
+        return f"vsock:{other}:{one}"
+    return f"{FAMILIES.get(family, f'family {family}')}: {rest.hex()}"

@@ -14,6 +14,9 @@ STOPPED, CONTINUED = 0x7F, 0xFFFF
 
 REAL_TIME = 32
 
+OF_SYSTEM_CALLS = 0x80
+"""What is added to ``SIGTRAP`` where a tracer asked for that (``PTRACE_O_TRACESYSGOOD``)."""
+
 
 class WaitStatus(NumberType, Struct, frozen=True, tag="wait_status"):
     """A status of wait(2). Layout: the kernel's ``wait_task_zombie``, ``wait_task_stopped`` and
@@ -35,7 +38,9 @@ def _read(raw: int) -> Datum:
         return Constant("continued")
     low, high = status & 0xFF, status >> 8
     if low == STOPPED:
-        return Constant(f"stopped by {signal_name(high & 0xFF)}")
+        added = high & OF_SYSTEM_CALLS
+        name = signal_name(high & 0xFF & ~OF_SYSTEM_CALLS)
+        return Constant(f"stopped by {name}{f'|{added:#x}' if added else ''}")
     if low:
         return Constant(
             f"killed by {signal_name(low & 0x7F)}{', core dumped' if low & 0x80 else ''}"

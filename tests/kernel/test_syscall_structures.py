@@ -140,3 +140,79 @@ def test_what_is_not_in_memory(lbtrace: Run, tmp_path: Path) -> None:
     assert "set=<fault>, oset=0x0, sigsetsize=8) = 0, set=[SIGUSR1]" in done.stdout
     assert "writev(fd=2, vec=[<fault>], vlen=1) = 8" in done.stdout
     assert "writev(fd=99, vec=[<fault>], vlen=1) = -E" in done.stdout
+
+
+ONES = """\
+import ctypes, os, signal, struct
+from socket import *
+
+libc = ctypes.CDLL(None)
+
+def call(name, *arguments):
+    getattr(libc, name)(*map(ctypes.c_long, arguments))
+
+kept = []
+
+def at(each):
+    kept.append(each)
+    return ctypes.addressof(each)
+
+child = os.fork()
+if not child:
+    signal.pause()
+call("wait4", child, at(ctypes.c_int(77)), os.WNOHANG, at(ctypes.create_string_buffer(144)))
+os.kill(child, signal.SIGKILL)
+os.wait()
+one, other = socketpair(AF_UNIX, SOCK_DGRAM)
+texts = [ctypes.create_string_buffer(text, 8) for text in (b"first", b"more")]
+vectors = [(ctypes.c_ulong * 2)(at(text), 4) for text in texts]
+messages = (ctypes.c_ulong * 16)()
+for n in (0, 1):
+    messages[8 * n + 2 : 8 * n + 4] = [at(vectors[n]), 1]
+call("sendmmsg", one.fileno(), at(messages), 2, 0)
+call("recvmmsg", other.fileno(), at(messages), 2, 0, 0)
+version, sets = ctypes.create_string_buffer(struct.pack("II", 0x20080522, 0)), (ctypes.c_uint * 6)()
+call("capget", at(version), at(sets))
+print(f"capget {sets[0]:#x} {sets[3]:#x}", flush=True)
+vector = (ctypes.c_ulong * 2)(at(texts[0]), 4)
+there = (ctypes.c_ulong * 2)(at(texts[1]), 4)
+call("process_vm_readv", os.getpid(), at(vector), 1, at(there), 1, 0)
+null = os.open("/dev/null", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+for number in (null, -1):
+    call("fcntl", number, 3)
+call("fcntl", null, 1)
+path = ctypes.create_string_buffer(b"/absent")
+times = (ctypes.c_long * 4)(7, (1 << 30) - 1, 7, (1 << 30) - 2)
+call("utimensat", -100, at(path), at(times), 0)
+call("mount", at(path), at(path), 0, 0, at(ctypes.create_string_buffer(b"size=1m")))
+call("semget", 0, -1, 0o1640)
+socket(AF_NETLINK, SOCK_RAW, 0).bind((0, 5))
+call("syscall", 437, -100, at(path), at((ctypes.c_ulong * 3)(0, 0, 8)), 24)
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="a C library that has all of these")
+def test_what_few_calls_take(lbtrace: Run, tmp_path: Path) -> None:
+    (tmp_path / "ones.py").write_text(ONES)
+    names = "wait4,*mmsg,capget,process_vm_readv,openat2,utimensat,mount,semget,bind,fcntl"
+    done = lbtrace("attach", "--syscall", names, "--", sys.executable, "-S", tmp_path / "ones.py")
+    said, *_ = (line.split() for line in done.stdout.splitlines() if line.startswith("capget "))
+    shown = done.stdout
+    waited = [line for line in shown.splitlines() if " wait4(" in line]
+    assert waited[0].endswith(" = 0")
+    assert waited[1].rpartition(", ")[2] == "stat_addr=killed by SIGKILL"
+    assert 'msg=[{msg_name=0x0, msg_iov=["firs"], msg_controllen=0, … 1 more}, … 1 more]' in shown
+    assert '= 2, msg=[{msg_name=0x0, msg_iov=["firs"], ' in shown
+    effective = f"dataptr=[{{effective={said[1]}, permitted="
+    assert "header={version=_LINUX_CAPABILITY_VERSION_3, pid=0}" in shown
+    assert effective in shown
+    assert f"{{effective={said[2]}, " in shown
+    assert '= 4, lvec=["more"]' in shown
+    assert "cmd=F_GETFL) = O_WRONLY|O_APPEND|O_LARGEFILE\n" in shown
+    assert "fcntl(fd=-1, cmd=F_GETFL) = -EBADF\n" in shown
+    assert "cmd=F_GETFD) = FD_CLOEXEC\n" in shown
+    assert "utimes=[{tv_sec=7, tv_nsec=UTIME_NOW}, {tv_sec=7, tv_nsec=UTIME_OMIT}]" in shown
+    assert 'flags=0, data="size=1m") = -E' in shown
+    assert "key=IPC_PRIVATE, nsems=-1, semflg=IPC_CREAT|0640) = -EINVAL" in shown
+    assert "umyaddr=netlink:0 groups 0x5, addrlen=12) = 0" in shown
+    assert "how={flags=O_RDONLY, mode=0, resolve=RESOLVE_BENEATH}, size=24) = -E" in shown

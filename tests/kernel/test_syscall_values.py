@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from socket import SOCK_DGRAM
@@ -144,6 +145,8 @@ def test_options_of_sockets(traced: Traced) -> None:
         ("connect", "uservaddr != NULL", 1),
         ("connect", 'uservaddr startswith "unix:/nobody"', 1),
         ("connect", 'uservaddr startswith "unix:/some"', 0),
+        ("connect", 'uservaddr == "unix:/nobody/listens"', 1),
+        ("connect", 'uservaddr != "unix:/nobody/listen"', 1),
         ("connect", 'uservaddr != "127.0.0.1:80"', 1),
         ("connect", 'uservaddr == "127.0.0.1:80"', 0),
     ],
@@ -164,7 +167,7 @@ def test_conditions(
 
 
 def test_what_is_not_compared(lbtrace: Callable[..., Any], built: Path, tmp_path: Path) -> None:
-    where = ("--where", 'uservaddr == "[::1]:80"')
+    where = ("--where", 'uservaddr startswith "127."')
     done = lbtrace("attach", "--syscall", "connect", *where, "--", built, cwd=tmp_path)
     assert done.returncode == 2
     assert "lbtrace export run.lbt --where" in done.stderr
@@ -192,3 +195,52 @@ def test_keys(lbtrace: Callable[..., Any], built: Path, tmp_path: Path) -> None:
     rows = {row["key"]: row["calls"] for row in json.loads(done.stdout)["rows"]}
     assert rows["/etc/passwd" if "/etc/passwd" in rows else '"/etc/passwd"'] == 10
     assert not any("fault" in key for key in rows)
+
+
+OPTIONS = """\
+from socket import *
+one = socket()
+for level, name in ((SOL_SOCKET, SO_REUSEADDR), (SOL_TCP, TCP_NODELAY), (SOL_IP, IP_TTL)):
+    one.setsockopt(level, name, 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "count"),
+    [
+        ("optname == SO_REUSEADDR", {"SO_REUSEADDR": 1}),
+        ("optname != SO_REUSEADDR and retval == 0", {"TCP_NODELAY": 1, "IP_TTL": 1}),
+        ("optname in (TCP_NODELAY, TCP_MAXSEG)", {"TCP_NODELAY": 1}),
+        ("optname == 2", {"SO_REUSEADDR": 1, "IP_TTL": 1}),
+        ("optname >= 1", {"SO_REUSEADDR": 1, "TCP_NODELAY": 1, "IP_TTL": 1}),
+    ],
+)
+def test_names_that_another_argument_decides_about(
+    lbtrace: Callable[..., Any], where: str, count: dict[str, int]
+) -> None:
+    """They are names in keys and conditions, too."""
+    options = ("--syscall", "setsockopt", "--by", "optname", "--where", where)
+    done = lbtrace("count", *options, "--", sys.executable, "-S", "-c", OPTIONS)
+    assert counted(done.stdout) == count
+
+
+CONNECTS = """\
+from socket import AF_INET6, socket
+for address in (("::1", 81), ("::1", 82), ("fe80::1", 81, 5, 1), ("fe80::1", 81, 0, 0)):
+    socket(AF_INET6).connect_ex(address)
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "keys"),
+    [
+        ('== "[::1]:81"', ["[::1]:81"]),
+        ('== "[fe80::1%1]:81"', ["[fe80::1%1]:81"]),
+        ('!= "[fe80::1]:81"', ["[::1]:81", "[::1]:82", "[fe80::1%1]:81"]),
+    ],
+)
+def test_addresses_of_ipv6(lbtrace: Callable[..., Any], where: str, keys: list[str]) -> None:
+    options = ("--by", "uservaddr", "--where", f"uservaddr {where}")
+    command = ("--", sys.executable, "-S", "-c", CONNECTS)
+    done = lbtrace("count", "--syscall", "connect", *options, *command)
+    assert counted(done.stdout) == dict.fromkeys(keys, 1)

@@ -424,6 +424,13 @@ def test_without_an_end(lbtrace: Callable[..., Any]) -> None:
     assert "└ exit_group" not in done.stdout
 
 
+def test_the_end_of_a_child_is_before_that_of_waiting(lbtrace: Callable[..., Any]) -> None:
+    command = ("--", "sh", "-c", "sleep 0.01; sleep 0.01; true")
+    shown = lbtrace("attach", "--syscall", "exit_group,wait4", *command).stdout
+    ends = re.findall(r"exit_group(?=\()|wait4(?=.* = \d)", shown)
+    assert ends == ["exit_group", "wait4", "exit_group", "wait4", "exit_group"], shown
+
+
 def test_errors(lbtrace: Callable[..., Any]) -> None:
     for options, said in (
         (["--syscall", "opena", "--", "true"], "nearest names: openat"),
