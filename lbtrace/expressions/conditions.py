@@ -28,6 +28,7 @@ from lbtrace.expressions.operands import (
     Pseudo,
     Scope,
     address_in,
+    as_number,
     is_string,
     number_in,
 )
@@ -89,6 +90,7 @@ class Comparer:
         left, right = compute_both(*sides, self._scope, equality)
         if isinstance(left, Constant):
             left, right, operator = right, left, SWAPPED.get(operator, operator)
+        right = as_number(left, right) if equality else right
         match left, right:
             case Constant(), _:
                 at = comparison.right.at

@@ -134,6 +134,14 @@ def returns_nothing(at: int) -> ExpressionError:
     )
 
 
+def as_number(left: Located, right: Located) -> Located:
+    """Return ``right``, as the number that it is where values such as ``left`` are written so."""
+    if isinstance(left, Operand) and isinstance(right, Constant) and isinstance(right.value, bytes):
+        number = left.type.number_called(right.value)
+        return right if number is None else Constant(right.at, number)
+    return right
+
+
 def address_in(operand: Operand, name: str = "") -> Fetch:
     """Return what fetches the pointer or integer that ``operand``, written as ``name``, is. Raises
     `ExpressionError`."""

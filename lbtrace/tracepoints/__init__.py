@@ -7,17 +7,20 @@ import re
 from collections.abc import Container
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lbtrace.abi import Locations
 from lbtrace.abi.locations import IndexedFetch, Location
 from lbtrace.model import Fetch, Formal, Prototype, Scalar, Type
-from lbtrace.tracepoints.print_tables import Table, find_hexadecimal, read_tables
+from lbtrace.tracepoints.print_tables import Table, find_hexadecimal, find_internet, read_tables
 from lbtrace.values.array import Array
 from lbtrace.values.boolean import Boolean
 from lbtrace.values.character import Character
 from lbtrace.values.device import Device
 from lbtrace.values.flags import Flags
 from lbtrace.values.integer import Integer, fixed_width
+from lbtrace.values.internet_address import InternetAddress
+from lbtrace.values.long_address import WORDS, LongAddress
 from lbtrace.values.pointer import Pointer
 
 NUMBER = re.compile(r"^ID: (\d+)$", re.M)
@@ -71,9 +74,12 @@ def parse_format(text: str) -> Format:
         raise ValueError("a format without a number")
     head, _, printed = text.partition("\nprint fmt: ")
     tables, addresses = read_tables(printed), find_hexadecimal(printed)
+    internet = find_internet(printed)
     fields = []
     for declared, offset, size, signed in FIELD.findall(head):
         made = _field(declared, int(offset), int(size), signed == "1", tables, addresses)
+        if made is not None and made.name in internet:
+            made = replace(made, type=_internet(made.type))
         if made is not None:
             fields.append(made)
     return Format(int(number[1]), tuple(fields))
@@ -110,6 +116,13 @@ def _field(
     else:
         type = Integer(written, size, signed)
     return Field(name, type, Location(memory=at))
+
+
+def _internet(type: Type) -> Type:
+    """The type of a field that is printed as an address of IPv4 or IPv6."""
+    if type.size == 16:
+        return LongAddress(type.name, type.size, fixed_width(4, signed=False), WORDS)
+    return InternetAddress(type.name) if type.size == 4 else type
 
 
 def _placed(name: str, written: str, offset: int, where: str) -> Field:

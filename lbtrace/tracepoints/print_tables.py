@@ -20,7 +20,8 @@ ALSO = re.compile(r'REC->(\w+)\s*&([^?"]+)\?\s*"\+"')
 
 ROW = re.compile(r'\s*\{([^"]*),\s*"([^"]*(?:"\s*"[^"]*)*)"\s*\}\s*')
 """A number, and its name in one literal or several."""
-DIRECTIVE = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|ll|l|z|L)?([a-zA-Z])")
+DIRECTIVE = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|ll|l|z|L)?(p\w*|[a-zA-Z])")
+INTERNET = frozenset({"pI4", "pi4", "pI6", "pI6c"})
 VALUE = re.compile(r"[\s(]*(?:\([\w\s*]+\)[\s(]*)*REC->(\w+)[\s)]*")
 
 CAST = re.compile(r"\(\s*(?:(?:unsigned|signed|long|int|short|char|\w+_t|(?:__)?[us]\d+)\s*)+\)")
@@ -70,11 +71,21 @@ def read_tables(printed: str) -> dict[str, Table]:
 
 def find_hexadecimal(printed: str) -> frozenset[str]:
     """Return the fields that ``printed`` writes as addresses or in hexadecimal."""
+    return frozenset(name for how, name in _directives(printed) if how[0] in "pxX")
+
+
+def find_internet(printed: str) -> frozenset[str]:
+    """Return the fields that ``printed`` writes as addresses of IPv4 and IPv6."""
+    return frozenset(name for how, name in _directives(printed) if how in INTERNET)
+
+
+def _directives(printed: str) -> Iterator[tuple[str, str]]:
+    """How fields are written, each with its name."""
     parts, _ = _split(printed, 0)
-    directives = DIRECTIVE.findall(parts[0].replace("%%", ""))
-    named = zip(directives, parts[1:], strict=False)
-    found = (VALUE.fullmatch(part.strip()) for letter, part in named if letter in "pxX")
-    return frozenset(field[1] for field in found if field)
+    ways = DIRECTIVE.findall(parts[0].replace("%%", ""))
+    for how, part in zip(ways, parts[1:], strict=False):
+        if field := VALUE.fullmatch(part.strip()):
+            yield how, field[1]
 
 
 def _split(text: str, start: int) -> tuple[list[str], int]:

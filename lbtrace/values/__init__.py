@@ -131,6 +131,8 @@ KINDS = (
     Kind("directory_entries", "DirectoryEntries"),
     Kind("text_vector", "TextVector"),
     Kind("first_of", "FirstOf"),
+    Kind("internet_address", "InternetAddress"),
+    Kind("long_address", "LongAddress", is_fetched=True),
 )
 """In the order in which they are asked whether a type in a program is theirs. Modules are
 imported when they are needed."""

@@ -256,6 +256,10 @@ class Type:
         """Return the numbers that have names in such a type."""
         return ()
 
+    def number_called(self, text: bytes) -> int | None:
+        """Return the number of a value that is written as ``text``, if values are written so."""
+        return None
+
     def decided(self, name: str) -> tuple[str, tuple[int, ...]] | None:
         """Return the `decider` and its numbers where a value is called so; None where no other
         argument decides about that name."""

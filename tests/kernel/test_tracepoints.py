@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,34 @@ def test_api(program: Path) -> None:
     chosen = {"tracepoints": "task:task_rename", "where": 'newcomm == "a thread"'}
     with lbtrace.trace(**chosen, command=[program], action="count") as trace:
         assert [(row.name, row.count) for row in trace.counts()] == [("task:task_rename", 3)]
+
+
+CONNECTS = """\
+from socket import AF_INET, AF_INET6, socket
+for family, host in ((AF_INET, "127.0.0.2"), (AF_INET6, "::1")):
+    one = socket(family)
+    one.bind((host, 0))
+    print(one.getsockname()[1], host, flush=True)
+    one.connect_ex((host, 9))
+"""
+
+
+def test_addresses_of_networks(lbtrace: Callable[..., Any], tmp_path: Path) -> None:
+    into = tmp_path / "run.jsonl"
+    options = ["--tracepoint", "sock:inet_sock_set_state"]
+    command = ["--", sys.executable, "-S", "-c", CONNECTS]
+    done = lbtrace("attach", *options, "-o", into, *command)
+    said = {int(port): host for port, host in map(str.split, done.stdout.splitlines())}
+    found = [{each["name"]: each["value"] for each in point["args"]} for point in points(into)]
+    assert {each["sport"] for each in found} == {*said}
+    for each in found:
+        host, is_long = said[each["sport"]], each["family"] == "AF_INET6"
+        assert is_long or each["saddr"] == host
+        assert each["saddr_v6"] == (host if is_long else f"::ffff:{host}")
+    counted = lbtrace(
+        "count", *options, "--by", "saddr", "--where", 'saddr == "127.0.0.2"', *command
+    )
+    assert counted.stdout.splitlines()[-1].split() == ["2", "127.0.0.2"]
 
 
 def test_list(lbtrace: Callable[..., Any]) -> None:
