@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from contextlib import redirect_stdout
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 LEGACY_RUST = re.compile(r"_ZN.*17h[0-9a-f]{16}E")
 OVERLONG = re.compile(r"\d{20}.{20}")
@@ -104,6 +104,52 @@ def plain_names(name: str) -> set[str]:
     return {name, core, _without_parameters(core)}
 
 
+class Declaration(NamedTuple):
+    """What the mangled name of a C++ function says of it: its ``result``, empty where the name has
+    none; the ``scope`` that it is in, without its last ``::``; its own ``name``; the types of its
+    ``parameters``, ``...`` among them; and whether it is a ``const`` or otherwise qualified member
+    function."""
+
+    result: str
+    scope: str
+    name: str
+    parameters: tuple[str, ...]
+    qualified: bool
+
+
+def declaration(name: str) -> Declaration | None:
+    """Return the declaration that ``name`` stands for; None where it is no function's of C++."""
+    full = demangled(name)
+    start = -1 if full == name or LEGACY_RUST.match(name) else _parameters(full)
+    head, end = full[:start], full.rfind(")")
+    if start <= 0 or (head.endswith(")") and not head.endswith("operator()")):
+        return None  # a function that returns a pointer to one stands around its own name
+    at = _name_start(head)
+    parts = split_top_level(head[at:], "::")
+    listed = tuple(each for each in split_top_level(full[start + 1 : end], ",") if each)
+    return Declaration(
+        head[:at].strip(), "::".join(parts[:-1]), parts[-1], listed, end + 1 < len(full)
+    )
+
+
+def split_top_level(text: str, separator: str) -> list[str]:
+    """Return the parts of a demangled text between separators that are in no brackets."""
+    if separator not in text:
+        return [text.strip()]
+    found, depth, start, at = list[str](), 0, 0, 0
+    operator = re.search(r"\boperator\W", text)
+    limit = operator.start() if operator and separator == "::" else len(text)
+    while at < limit:
+        character = text[at]
+        depth += (character in OPENING) - (character in CLOSING and text[at - 1 : at + 1] != "->")
+        if not depth and text.startswith(separator, at):
+            found.append(text[start:at].strip())
+            start = at = at + len(separator)
+        else:
+            at += 1
+    return [*found, text[start:].strip()]
+
+
 def arity(name: str) -> int | None:
     """Return how many parameters the mangled name of a C++ function has, without ``this`` and
     ``...``; None where it does not say."""
@@ -111,12 +157,8 @@ def arity(name: str) -> int | None:
     start = _parameters(full) if full != name else -1
     if start < 0:
         return None
-    inside = full[start + 1 : full.rfind(")")]
-    depth, commas = 0, 0
-    for character in inside:
-        depth += (character in OPENING) - (character in CLOSING)
-        commas += character == "," and not depth
-    return commas + (inside != "") - inside.endswith("...")
+    listed = split_top_level(full[start + 1 : full.rfind(")")], ",")
+    return len(listed) - (listed[-1] in ("", "..."))
 
 
 class _Unbounded(Exception):
@@ -181,8 +223,13 @@ def _without_parameters(full: str) -> str:
     if end <= 0:
         return full
     head = full[:end]
+    return head[_name_start(head) :] or full
+
+
+def _name_start(head: str) -> int:
+    """Where the name begins in a declaration up to its parameters."""
     if " " not in head:
-        return head
+        return 0
     operator = re.search(r"\boperator\b", head)
     limit = operator.start() if operator else len(head)
     depth = start = 0
@@ -193,7 +240,7 @@ def _without_parameters(full: str) -> str:
             depth -= 1
         elif character == " " and depth == 0:
             start = position + 1
-    return head[start:] or full
+    return start
 
 
 def _parameters(full: str) -> int:

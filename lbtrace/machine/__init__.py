@@ -148,7 +148,22 @@ class Machine:
         """Return whether a function with this ``code`` certainly reads each of these ``registers``,
         in whole or in part, as its caller filled them, or passes it on to one that does: what it
         calls or jumps to ``read`` reads."""
-        return bool(self._ask("entry_reads", "reads_at_entry", True, code, registers, read))
+        found = self.find_entry_reads(code, registers, read)
+        return found is None or found.issuperset(registers)
+
+    def find_entry_reads(
+        self, code: Code, registers: Collection[str], read: Read
+    ) -> frozenset[str] | None:
+        """Return those of ``registers`` that a function with this ``code`` certainly reads so; None
+        where that is not known of any function."""
+        found: frozenset[str] | None
+        found = self._ask("entry_reads", "entry_reads", None, code, registers, read)
+        return found
+
+    def may_return_first(self, code: Code) -> bool:
+        """Return whether a function with this ``code`` may return what its first argument was, as
+        one does that returns an object in memory."""
+        return bool(self._ask("returned_first", "may_return_first", True, code))
 
     def find_caller_reads(
         self, code: Code, read: Read, *, every: bool = False

@@ -221,6 +221,7 @@ OPTIONAL = (
     "prologues",
     "register_reads",
     "result_writes",
+    "returned_first",
     "stack_exchanges",
     "type_marks",
 )

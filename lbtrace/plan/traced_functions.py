@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from lbtrace.abi.locations import OPTIMISED_OUT
-from lbtrace.elf import debugfile, demangle
+from lbtrace.elf import debugfile, demangle, symbols
 from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
@@ -28,6 +28,10 @@ from lbtrace.text import some
 
 if TYPE_CHECKING:
     from lbtrace.plan.go.planner import GoPlan
+
+
+MOST_READ = 2_000
+"""Functions whose types are read from their names and their code: it takes 0.3 ms each."""
 
 
 def go_plan(image: Image, table: Symbols) -> GoPlan | None:
@@ -54,8 +58,8 @@ ReadFloats: TypeAlias = Callable[[TracedFunction], TracedFunction]
 """What has floats of a function read where they can be, as far as they can."""
 
 
-def _settled(machine: Machine, image: Image, function: Function, prototype: Prototype) -> Prototype:
-    """What debug information says of a function, corrected by what its code shows."""
+def _body(machine: Machine, image: Image, function: Function) -> FunctionBody:
+    """The code of a function, for what compilers did to its parameters."""
 
     def beginning(size: int) -> Code:
         code = image.code(function.address, min(function.size, size))
@@ -64,8 +68,7 @@ def _settled(machine: Machine, image: Image, function: Function, prototype: Prot
         return Code(code[data:], function.address + data, function.offset + data, end)
 
     replaceable = not (function.local or image.is_program)
-    body = FunctionBody(machine, beginning, image.code, function.local, replaceable)
-    return settle(prototype, body)
+    return FunctionBody(machine, beginning, image.code, function.local, replaceable)
 
 
 def _selected(
@@ -152,6 +155,41 @@ def _read_headers(
     return declared.keys()
 
 
+def _declares(function: Function) -> bool:
+    """Whether a name of a function has the types of its parameters: C++ has them."""
+    names = (function.name, *function.aliases)
+    return any(n.startswith("_Z") and not demangle.LEGACY_RUST.match(n) for n in names)
+
+
+def _read_names(
+    image: Image,
+    machine: Machine,
+    functions: Sequence[Function],
+    found: dict[int, Prototype],
+    selection: ValueSelection,
+) -> tuple[Collection[int], list[str]]:
+    """Add to the prototypes that were ``found`` what mangled names tell. Return the addresses of
+    the functions of which only they do, and notes."""
+    others = [f for f in functions if f.address not in found and _declares(f)]
+    if len(others) > MOST_READ:
+        note = f"{len(others):,} functions are shown without the types that their names tell"
+        return (), [f"{note}: there are more than {MOST_READ:,}"]
+    if not others:
+        return (), []
+    # Imported here because most files have no such names.
+    from lbtrace.mangled.prototypes import MangledNames
+    from lbtrace.plan.compiler_quirks import unread
+
+    names = MangledNames(image, machine, image.once(symbols.read).functions, depth(selection))
+    told = names.find(others)
+    if not names.by_gcc:
+        bodies = {f.address: _body(machine, image, f) for f in others if f.address in told}
+        settled = {at: unread.settle(told[at], body) for at, body in bodies.items()}
+        told = {at: prototype for at, prototype in settled.items() if prototype}
+    found |= told
+    return told.keys(), []
+
+
 def _with_more(
     image: Image,
     machine: Machine,
@@ -235,6 +273,8 @@ def describe(
             read.missing, "not found, so the types of some functions are missing"
         )
     by_headers = _read_headers(image, machine, others, found)
+    by_names, left_out = _read_names(image, machine, others, found, selection)
+    notes += left_out
     refused = () if image.has_debug_info else debugfile.search(image).refused
     for why in dict.fromkeys(each.why for each in refused):
         notes += name_functions(
@@ -249,8 +289,8 @@ def describe(
             continue  # it is among the mismatches
         values, typed = passed.get(function.address, (plain, prototype is not None or asked))
         if prototype is not None:
-            if function.address not in by_headers:
-                prototype = _settled(machine, image, function, prototype)
+            if function.address not in by_headers and function.address not in by_names:
+                prototype = settle(prototype, _body(machine, image, function))
             prototype = filled_buffers.mark(function, prototype)
             values = _selected(machine, prototype, selection)
             if not isinstance(values, UsageError):

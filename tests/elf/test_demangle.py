@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from lbtrace.elf import symbols
-from lbtrace.elf.demangle import arity, demangled, short
+from lbtrace.elf.demangle import arity, declaration, demangled, short
 from lbtrace.elf.image import Image
 from lbtrace.plan import Selection, make_plan
 
@@ -138,6 +138,31 @@ def test_nothing_is_printed(capfd):
 )
 def test_parameters_of_mangled_names_are_counted(name, count):
     assert arity(name) == count
+
+
+@pytest.mark.parametrize(
+    ("name", "declared"),
+    [
+        ("_Z1fv", ("", "", "f", (), False)),
+        (
+            "_ZNK2ns1AIiE1fEcSt4pairIilE",
+            ("", "ns::A<int>", "f", ("char", "std::pair<int, long>"), True),
+        ),
+        ("_Z3getIiET_RKS0_", ("int", "", "get<int>", ("int const&",), False)),
+        ("_ZN1VclEi", ("", "V", "operator()", ("int",), False)),
+        ("_ZN1VlsERKS_", ("", "V", "operator<<", ("V const&",), False)),
+        ("_ZN12_GLOBAL__N_11fEz", ("", "(anonymous namespace)", "f", ("...",), False)),
+    ],
+)
+def test_names_tell_declarations(name, declared):
+    assert declaration(name) == declared
+
+
+@pytest.mark.parametrize(
+    "name", ["main", "_Z1gIPFiiEET_S2_", "_ZN4core3fmt5write17h0123456789abcdefE", "_RNvC1a1b"]
+)
+def test_other_names_tell_none(name):
+    assert declaration(name) is None
 
 
 def test_transaction_clones_are_called_after_what_they_clone():

@@ -24,7 +24,7 @@ LAYERS = (
     {"elf", "bpf"},
     {"abi"},
     {"recognize", "providers"},
-    {"dwarf", "btf", "fetch"},
+    {"dwarf", "btf", "fetch", "mangled"},
     {"calls", "expressions", "syscalls", "tracepoints"},
     {"tables", "libc"},
     {"capture"},

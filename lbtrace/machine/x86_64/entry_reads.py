@@ -1,4 +1,4 @@
-"""Whether an x86-64 function reads registers as its caller filled them.
+"""Which registers an x86-64 function reads as its caller filled them.
 
 What it passes on, untouched, to a function of the same file that it calls or jumps to, that reads.
 """
@@ -36,8 +36,8 @@ Way: TypeAlias = tuple[int, frozenset[str]]
 """An address that is reached, and the registers that nothing has written before."""
 
 
-def reads_at_entry(code: Code, registers: Collection[str], read: Read) -> bool:
-    """See `lbtrace.machine.Machine.reads_at_entry`."""
+def entry_reads(code: Code, registers: Collection[str], read: Read) -> frozenset[str]:
+    """See `lbtrace.machine.Machine.find_entry_reads`."""
     walk = _Walk(registers)
     away = walk.follow(code, (code.address, walk.left))
     followed = 0
@@ -50,7 +50,7 @@ def reads_at_entry(code: Code, registers: Collection[str], read: Read) -> bool:
             piece = Code(read(at, FOLLOWED), at, 0, at + FOLLOWED)
             further += walk.follow(piece, (at, kept), saves=True)
         away = further
-    return not walk.left
+    return frozenset(registers) - walk.left
 
 
 class _Walk:
@@ -83,7 +83,8 @@ class _Walk:
                     (REGISTERS.get(RegisterExt.full_register(each.register), ""), each.access)
                     for each in _INFO.info(instruction).used_registers()
                 ]
-                if not (saves and _is_save(instruction)):
+                # What is pushed may be there to align the stack.
+                if instruction.mnemonic != Mnemonic.PUSH and not (saves and _is_save(instruction)):
                     read = {name for name, access in used if access in _READS}
                     self.left -= read & kept
                 kept -= {name for name, access in used if access in WRITES}
@@ -101,8 +102,6 @@ class _Walk:
 
 def _is_save(instruction: Instruction) -> bool:
     """Whether an instruction stores a whole register in a frame."""
-    if instruction.mnemonic == Mnemonic.PUSH:
-        return True
     if instruction.mnemonic != Mnemonic.MOV or instruction.op0_kind != OpKind.MEMORY:
         return False
     whole = RegisterExt.size(instruction.op1_register) == WORD
