@@ -24,10 +24,10 @@ from lbtrace.elf.image import Image
 from lbtrace.machine import Machine
 from lbtrace.machine.code import Code
 from lbtrace.mangled import scopes
-from lbtrace.mangled.views import WORD, NamedView
+from lbtrace.mangled.views import NULLPTR, WORD, NamedView
 from lbtrace.model import UNKNOWN, ConventionHints, Fetch, Formal, Function, Prototype, Scalar
 from lbtrace.recognize import Recognizer
-from lbtrace.recognize.view import View
+from lbtrace.recognize.view import INTEGERS, View
 
 HINTS = ConventionHints(language="c++")
 
@@ -56,11 +56,11 @@ class MangledNames:
         self._recognizer = Recognizer(depth)
         self._x87 = find_default(machine.name).x87
         self._registers = [*_integers(self._locate(Prototype((NUMBER,) * 8)))]
+        self.by_gcc = is_by_gcc(image)
+        """Whether gcc alone compiled the file."""
         self._formals: dict[str, Formal] = {}
         far = Prototype((NUMBER,), self._formal(IN_MEMORY))
         self._moves = [*_integers(self._locate(far))] != self._registers[:1]
-        self.by_gcc = is_by_gcc(image)
-        """Whether gcc alone compiled the file."""
         self._classes: dict[str, bool] = {}
 
     def find(self, functions: Sequence[Function]) -> dict[int, Prototype]:
@@ -104,7 +104,7 @@ class MangledNames:
 
     def _make_formal(self, text: str) -> Formal:
         view = NamedView(text, x87=self._x87)
-        scalars = _scalars(view, 0)
+        scalars = None if self._is_counted_otherwise(view) else _scalars(view, 0)
         return Formal(
             "",
             self._recognizer.type_of(view),
@@ -113,6 +113,12 @@ class MangledNames:
             view.passes_address,
             alignment=view.alignment,
         )
+
+    def _is_counted_otherwise(self, view: NamedView) -> bool:
+        """Whether clang may count other registers for a type than it takes, so that nothing is
+        known from there on: see `lbtrace.abi.sysv_x86_64.ArgumentAssigner`."""
+        wide = view.size > WORD and view.encoding in INTEGERS
+        return not self.by_gcc and (wide or view.written == NULLPTR)
 
     def _locate(self, prototype: Prototype) -> Sequence[Location]:
         return locate_values(self._machine.name, prototype).parameters
