@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from lbtrace.machine.code import ArgumentStores, Call, Code, Read
+    from lbtrace.machine.code import ArgumentStores, Call, Code
     from lbtrace.machine.interface import (
         ExitFinder,
         GoSitePlanner,
@@ -144,21 +144,19 @@ class Machine:
         found = self._ask("argument_stores", "argument_stores", None, code)
         return found
 
-    def reads_at_entry(self, code: Code, registers: Collection[str], read: Read) -> bool:
+    def reads_at_entry(self, code: Code, registers: Collection[str]) -> bool:
         """Return whether a function with this ``code`` certainly reads each of these ``registers``,
-        in whole or in part, as its caller filled them, or passes it on to one that does: what it
-        calls or jumps to ``read`` reads."""
-        return bool(self._ask("entry_reads", "reads_at_entry", True, code, registers, read))
+        in whole or in part, as its caller filled them."""
+        return bool(self._ask("entry_reads", "reads_at_entry", True, code, registers))
 
     def find_caller_reads(
-        self, code: Code, read: Read, *, every: bool = False
+        self, code: Code, *, every: bool = False
     ) -> frozenset[tuple[int, int]] | None:
         """Return what a function with this ``code`` certainly reads of its caller's frame, or
-        refers to, or what it jumps to, which ``read`` reads: from which to which distance from the
-        stack pointer at entry. None where that is not known of any function, or of this one where
-        ``every`` read is asked for."""
+        refers to: from which to which distance from the stack pointer at entry. None where that is
+        not known of any function, or of this one where ``every`` read is asked for."""
         found: frozenset[tuple[int, int]] | None
-        found = self._ask("caller_reads", "caller_reads", None, code, read, every=every)
+        found = self._ask("caller_reads", "caller_reads", None, code, every=every)
         return found
 
     def find_result_writes(self, code: Code) -> frozenset[str]:

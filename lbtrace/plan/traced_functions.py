@@ -63,9 +63,7 @@ def _settled(machine: Machine, image: Image, function: Function, prototype: Prot
         end = function.address + function.size
         return Code(code[data:], function.address + data, function.offset + data, end)
 
-    replaceable = not (function.local or image.is_program)
-    body = FunctionBody(machine, beginning, image.code, function.local, replaceable)
-    return settle(prototype, body)
+    return settle(prototype, FunctionBody(machine, beginning))
 
 
 def _selected(

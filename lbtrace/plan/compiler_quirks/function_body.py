@@ -1,4 +1,4 @@
-"""The code of a function, and who may refer to it."""
+"""The code of a function."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from lbtrace.machine import Machine
-from lbtrace.machine.code import Code, Read
+from lbtrace.machine.code import Code
 
 BEGINNING = 512
 """Bytes of a function within which it makes its frame and loads its parameters."""
@@ -17,13 +17,7 @@ class FunctionBody(Struct, frozen=True):
     """What a step may read.
 
     ``beginning``: gives the first bytes of the function, so many at most.
-    ``read``: reads any code of the file, at an address, of a size.
-    ``local``: no other file can refer to the function, so that the compiler may know all callers.
-    ``replaceable``: other files may define the function as well.
     """
 
     machine: Machine
     beginning: Callable[[int], Code]
-    read: Read
-    local: bool = False
-    replaceable: bool = False

@@ -19,13 +19,9 @@ from msgspec.structs import replace
 from lbtrace.abi import locate_values
 from lbtrace.abi.locations import LEFT_OUT, OPTIMISED_OUT, WORD, Location
 from lbtrace.machine import Machine
-from lbtrace.machine.code import CALLER_STACK, Code, Read
+from lbtrace.machine.code import CALLER_STACK, Code
 from lbtrace.model import CFA, Fetch, Formal, Prototype
-from lbtrace.plan.compiler_quirks.declared import (
-    is_as_declared,
-    locate_declared,
-    name_register,
-)
+from lbtrace.plan.compiler_quirks.declared import is_as_declared, locate_declared, name_register
 from lbtrace.plan.compiler_quirks.function_body import BEGINNING, FunctionBody
 from lbtrace.plan.compiler_quirks.register_order import Source, rank_registers
 
@@ -45,20 +41,15 @@ LARGEST = 1 << 14
 
 def settle(prototype: Prototype, body: FunctionBody) -> Prototype:
     """Return ``prototype`` without those parameters that the function certainly, or possibly,
-    overwrites first. LLVM keeps parameters that a replaceable one does not read."""
-    machine, code, read = body.machine, body.beginning, body.read
+    overwrites first."""
+    machine, code = body.machine, body.beginning
     if prototype.hints.compiler == "gcc" and not prototype.complete:
         return _without_shared(prototype)
     if prototype.hints.compiler != "llvm" or prototype.stores_all:
         return prototype
     frame_size = cache(lambda: machine.find_frame_size(code(BEGINNING)))
     prototype = _without_unread_copies(prototype, body, frame_size)
-
-    def keeps_unread(registers: Collection[str]) -> bool:
-        return body.replaceable or not machine.reads_at_entry(code(LARGEST), registers, read)
-
-    order = Order(machine, prototype, frame_size, keeps_unread)
-    prototype = _without(prototype, order.find_unreliable())
+    prototype = _without(prototype, Order(machine, prototype, frame_size).find_unreliable())
     elsewhere = {
         number
         for number, formal in enumerate(prototype.parameters)
@@ -68,11 +59,11 @@ def settle(prototype: Prototype, body: FunctionBody) -> Prototype:
     whole = is_as_declared(prototype)
 
     def may_be_assigned(formal: Formal, place: Location) -> bool:
-        if not _may_be_assigned(machine, formal, place, code, read):
+        if not _may_be_assigned(machine, formal, place, code):
             return False
         # What the code reads there is what is passed, if all is passed as it is declared.
         passed = place.all_registers if whole and formal.begins_after else ()
-        return not (passed and machine.reads_at_entry(code(LARGEST), passed, read))
+        return not (passed and machine.reads_at_entry(code(LARGEST), passed))
 
     unset = {
         number
@@ -119,7 +110,7 @@ def _without_unread_copies(
     }
     if not copies:
         return prototype
-    reads = body.machine.find_caller_reads(body.beginning(LARGEST), body.read, every=True)
+    reads = body.machine.find_caller_reads(body.beginning(LARGEST), every=True)
     if reads is None:
         return prototype
     parameters = tuple(
@@ -180,17 +171,10 @@ class Order:
     """Where debug information has the parameters of a ``prototype`` at entry, and the order in
     which its convention would."""
 
-    def __init__(
-        self,
-        machine: Machine,
-        prototype: Prototype,
-        frame_size: FrameSize,
-        keeps_unread: Callable[[Collection[str]], bool] = lambda registers: False,
-    ) -> None:
+    def __init__(self, machine: Machine, prototype: Prototype, frame_size: FrameSize) -> None:
         self._machine = machine
         self._prototype = prototype
         self._frame_size = frame_size
-        self._keeps_unread = keeps_unread
         self.found = [self._find(formal) for formal in prototype.parameters]
         self._ranks = rank_registers(machine.name, prototype.hints)
 
@@ -213,8 +197,8 @@ class Order:
         parameters = self._prototype.parameters
         held = [self._list_registers(formal) for formal in parameters]
         if self._prototype.leaves_out:
-            located = {n for n, registers in enumerate(held) if registers}
-            return located if self._lacks_location(held) else set()
+            # One without a location may be overwritten first: by what is passed in its register.
+            return {n for n, own in enumerate(held) if own} if None in self.found else set()
         times = Counter(register for registers in held for register in registers)
         shared = {n for n, own in enumerate(held) if any(times[each] > 1 for each in own)}
         if not any(held) or any(formal.may_shift for formal in parameters):
@@ -227,15 +211,6 @@ class Order:
         places = [each.all_registers for each in locate_declared(self._machine, every)]
         passed = frozenset().union(*places)
         return shared | {n for n, own in enumerate(held) if (own - places[n]) & passed}
-
-    def _lacks_location(self, held: Sequence[Collection[str]]) -> bool:
-        """Whether a parameter has no location of a function that debug information has not all of,
-        though LLVM keeps those that the function does not read: it is overwritten first, and what
-        is ``held`` in registers may be what was passed there for it."""
-        if None not in self.found:
-            return False
-        every = set().union(*held)
-        return self._keeps_unread({r for r in every if self._ranks.get(r, ("",))[0] == "integer"})
 
     def _find(self, formal: Formal) -> Source | None:
         if formal.pieces or not _is_shown(formal):
@@ -279,7 +254,7 @@ def _is_elsewhere(machine: Machine, formal: Formal, frame_size: FrameSize) -> bo
 
 
 def _may_be_assigned(
-    machine: Machine, formal: Formal, place: Location, code: Callable[[int], Code], read: Read
+    machine: Machine, formal: Formal, place: Location, code: Callable[[int], Code]
 ) -> bool:
     """Whether the first location of a parameter, which is not where it is passed, may be that of
     something else that is assigned to it: unless it names the registers in which the parameter is
@@ -288,9 +263,9 @@ def _may_be_assigned(
     before it does."""
     pushed = _find_pushed(formal, place)
     if pushed:
-        return not _reads_pushed(machine, formal, pushed, code, read)
+        return not _reads_pushed(machine, formal, pushed, code)
     if not formal.begins_after:
-        return not machine.reads_at_entry(code(LARGEST), place.registers, read)
+        return not machine.reads_at_entry(code(LARGEST), place.registers)
     if not place.words:
         return False
     passed = {
@@ -318,15 +293,11 @@ def _find_pushed(formal: Formal, place: Location) -> list[range]:
 
 
 def _reads_pushed(
-    machine: Machine,
-    formal: Formal,
-    pushed: Sequence[range],
-    code: Callable[[int], Code],
-    read: Read,
+    machine: Machine, formal: Formal, pushed: Sequence[range], code: Callable[[int], Code]
 ) -> bool:
     """Whether a function certainly reads what is ``pushed`` for a parameter: what it does not read
     its callers need not store."""
-    reads = machine.find_caller_reads(code(LARGEST), read)
+    reads = machine.find_caller_reads(code(LARGEST))
     if reads is None:
         return not formal.first_constant
     return any(is_read(reads, each.start, len(each)) for each in pushed)
