@@ -44,7 +44,7 @@ class Types:
 
     Pointers are followed ``depth`` deep. ``x87`` says what a long double is on the ``machine``.
     ``rust`` and ``llvm`` give the language, and whose compiler it was; ``optimised`` asks whether
-    it may have changed what is passed to functions.
+    it may have changed what is passed to functions. It ``follows`` how variables move, as a rule.
     Constants of enumerations may be named by their scopes where these are ``qualified``.
     """
 
@@ -65,6 +65,7 @@ class Types:
         self.llvm = self.rust or "clang" in producer
         self._compiler = "llvm" if self.llvm else "gcc" if producer.startswith("GNU ") else ""
         self._default_code = producers.default_convention(producer)
+        self.follows = producers.follows(producer)
         self._marks_defaulted = producers.marks_defaulted(producer, top.unit.version)
         self._rustc = producers.rustc(producer)
         llvm = producers.llvm(producer)

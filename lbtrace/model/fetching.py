@@ -236,12 +236,13 @@ class Prototype(Struct, frozen=True):
     says of each parameter where debug information puts it at function entry:
     the DWARF numbers of its registers, its offset from the canonical frame
     address (CFA), or None. These are known to be true where they are ``exact``.
-    ``hints`` say by which convention it is called. It ``fills_anywhere`` where any
-    instruction may fill the registers of the parameters with a ``late_reason``, not only
-    the first ones. It is ``complete`` where the function certainly takes no more than
-    these parameters. Debug information ``leaves_out`` some, not only at the end. ``otherwise``
-    is what is true instead if the function has another convention, where debug information
-    leaves out which one it has.
+    ``hints`` say by which convention it is called. ``filled_within`` is not None
+    where any instruction may fill the registers of the parameters with a
+    ``late_reason``, not only the first ones: it is the addresses of the code, or
+    empty where it is certain that debug information does not mean the entry. It is ``complete``
+    where the function certainly takes no more than these parameters. Debug information
+    ``leaves_out`` some, not only at the end. ``otherwise`` is what is true instead if
+    the function has another convention, where debug information leaves out which one it has.
     ``stores_all`` says that it was compiled without optimisation, so that it stores each parameter
     in its frame before it does anything else.
     """
@@ -252,7 +253,7 @@ class Prototype(Struct, frozen=True):
     located: tuple[tuple[int, ...] | int | None, ...] = ()
     exact: bool = False
     hints: ConventionHints = ConventionHints()
-    fills_anywhere: bool = False
+    filled_within: tuple[tuple[int, int], ...] | None = None
     complete: bool = False
     leaves_out: bool = False
     otherwise: Prototype | None = None

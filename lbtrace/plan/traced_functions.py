@@ -63,7 +63,7 @@ def _settled(machine: Machine, image: Image, function: Function, prototype: Prot
         end = function.address + function.size
         return Code(code[data:], function.address + data, function.offset + data, end)
 
-    return settle(prototype, FunctionBody(machine, beginning))
+    return settle(prototype, FunctionBody(machine, beginning, image.code))
 
 
 def _selected(
