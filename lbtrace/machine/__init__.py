@@ -144,18 +144,18 @@ class Machine:
         found = self._ask("argument_stores", "argument_stores", None, code)
         return found
 
-    def reads_at_entry(self, code: Code, registers: Collection[str], read: Read) -> bool:
+    def reads_at_entry(self, code: Code, registers: Collection[str]) -> bool:
         """Return whether a function with this ``code`` certainly reads each of these ``registers``,
-        in whole or in part, as its caller filled them, or passes it on to one that does: what it
-        calls or jumps to ``read`` reads."""
-        found = self.find_entry_reads(code, registers, read)
+        in whole or in part, as its caller filled them."""
+        found = self.find_entry_reads(code, registers)
         return found is None or found.issuperset(registers)
 
     def find_entry_reads(
-        self, code: Code, registers: Collection[str], read: Read
+        self, code: Code, registers: Collection[str], read: Read | None = None
     ) -> frozenset[str] | None:
-        """Return those of ``registers`` that a function with this ``code`` certainly reads so; None
-        where that is not known of any function."""
+        """Return those of ``registers`` that a function with this ``code`` certainly reads so, or
+        passes on to one that does: what it calls or jumps to is not followed unless ``read`` reads
+        it. None where that is not known of any function."""
         found: frozenset[str] | None
         found = self._ask("entry_reads", "entry_reads", None, code, registers, read)
         return found
@@ -166,14 +166,13 @@ class Machine:
         return bool(self._ask("returned_first", "may_return_first", True, code))
 
     def find_caller_reads(
-        self, code: Code, read: Read, *, every: bool = False
+        self, code: Code, *, every: bool = False
     ) -> frozenset[tuple[int, int]] | None:
         """Return what a function with this ``code`` certainly reads of its caller's frame, or
-        refers to, or what it jumps to, which ``read`` reads: from which to which distance from the
-        stack pointer at entry. None where that is not known of any function, or of this one where
-        ``every`` read is asked for."""
+        refers to: from which to which distance from the stack pointer at entry. None where that is
+        not known of any function, or of this one where ``every`` read is asked for."""
         found: frozenset[tuple[int, int]] | None
-        found = self._ask("caller_reads", "caller_reads", None, code, read, every=every)
+        found = self._ask("caller_reads", "caller_reads", None, code, every=every)
         return found
 
     def find_result_writes(self, code: Code) -> frozenset[str]:

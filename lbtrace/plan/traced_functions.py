@@ -67,8 +67,7 @@ def _body(machine: Machine, image: Image, function: Function) -> FunctionBody:
         end = function.address + function.size
         return Code(code[data:], function.address + data, function.offset + data, end)
 
-    replaceable = not (function.local or image.is_program)
-    return FunctionBody(machine, beginning, image.code, function.local, replaceable)
+    return FunctionBody(machine, beginning, image.code)
 
 
 def _selected(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import platform
 import random
 import re
 import shutil
@@ -68,7 +69,9 @@ def _extend(into: Path) -> None:
     for room in ("lbtrace", "bpf_src", "build"):
         shutil.copytree(ROOT / room, into / room, ignore=ignored)
     (into / "build/out").mkdir()
-    (into / "build/out/src").symlink_to(ROOT / "build/out/src")
+    machine = platform.machine()
+    for made in ("src", machine):  # with libbpf, as it is compiled
+        (into / "build/out" / made).symlink_to(ROOT / "build/out" / made)
     blocks = BLOCK.findall((ROOT / "docs/extending.md").read_text())
     assert len(blocks) == 15
     for name, text in blocks:
@@ -80,7 +83,8 @@ def _extend(into: Path) -> None:
         table = (into / "lbtrace" / path).read_text()
         assert table.count(successor) == 1
         (into / "lbtrace" / path).write_text(table.replace(successor, text + successor))
-    make = "import native; native.objects()"
+    make = f"import native; native.BPF_TARGET = {{'{machine}': native.BPF_TARGET['{machine}']}}"
+    make += "; native.objects()"
     subprocess.run([sys.executable, "-c", make], cwd=into / "build", check=True)
 
 

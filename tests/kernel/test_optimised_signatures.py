@@ -337,7 +337,9 @@ ZIG = f"{sys.executable} -m ziglang cc -fno-sanitize=all"
 
 
 @pytest.mark.host
-@pytest.mark.parametrize("seed", [2, pytest.param(None, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("seed", "many"), [(2, 80), pytest.param(None, 200, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(
     "command",
     [
@@ -346,7 +348,7 @@ ZIG = f"{sys.executable} -m ziglang cc -fno-sanitize=all"
     ],
 )
 def test_parameters_that_are_assigned_to_each_other(
-    tool: Callable[[str], str], tmp_path: Path, seed: int | None, command: str
+    tool: Callable[[str], str], tmp_path: Path, seed: int | None, many: int, command: str
 ) -> None:
     """Debug information says where each is after that."""
-    check(tool, tmp_path, seed, 200, command, Exchanging, least=0.4)
+    check(tool, tmp_path, seed, many, command, Exchanging, least=0.4)

@@ -23,7 +23,8 @@ def read_variables() -> set[str]:
     """Constant names by which the code looks into os.environ."""
     found = set()
     for path in (ROOT / "lbtrace").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        for node in ast.walk(ast.parse(text if re.search("environ|getenv", text) else "")):
             where = ""
             if isinstance(node, ast.Subscript):
                 where, what = ast.unparse(node.value), node.slice

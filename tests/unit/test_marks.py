@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = (ROOT / "docs/values.md").read_text().split("| shown | because |")[1].split("\n\n")[0]
+
+MAKES = re.compile(r"\b(Unreadable|Location|Value)\(|\blost=")
 
 
 def constants(trees: list[ast.Module]) -> dict[str, str]:
@@ -41,9 +44,10 @@ def texts(node: ast.expr | None, known: dict[str, str]) -> Iterator[str]:
 
 
 def marks() -> Iterator[str]:
-    trees = [ast.parse(path.read_text()) for path in sorted((ROOT / "lbtrace").rglob("*.py"))]
-    known = constants(trees)
-    for tree in trees:
+    modules = [path.read_text() for path in sorted((ROOT / "lbtrace").rglob("*.py"))]
+    trees = {module: ast.parse(module) for module in modules}
+    known = constants([*trees.values()])
+    for tree in (trees[module] for module in modules if MAKES.search(module)):
         for node in ast.walk(tree):
             if not isinstance(node, ast.Call):
                 continue

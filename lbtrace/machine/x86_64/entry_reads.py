@@ -36,17 +36,18 @@ Way: TypeAlias = tuple[int, frozenset[str]]
 """An address that is reached, and the registers that nothing has written before."""
 
 
-def entry_reads(code: Code, registers: Collection[str], read: Read) -> frozenset[str]:
+def entry_reads(code: Code, registers: Collection[str], read: Read | None) -> frozenset[str]:
     """See `lbtrace.machine.Machine.find_entry_reads`."""
     walk = _Walk(registers)
     away = walk.follow(code, (code.address, walk.left))
     followed = 0
-    for _ in range(DEPTH):
+    for _ in range(DEPTH if read else 0):
         further: list[Way] = []
         for at, kept in away:
             if not kept & walk.left or followed == FUNCTIONS:
                 continue
             followed += 1
+            assert read is not None
             piece = Code(read(at, FOLLOWED), at, 0, at + FOLLOWED)
             further += walk.follow(piece, (at, kept), saves=True)
         away = further

@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 from lbtrace.model import Prototype
 from lbtrace.plan.compiler_quirks import (
-    exchanged_registers,
     frame_homes,
     late_registers,
     overwritten,
@@ -36,7 +35,6 @@ def _of_rust(prototype: Prototype, body: FunctionBody) -> Prototype:
 STEPS: tuple[Step, ...] = (
     _of_rust,
     stored_parameters.settle,
-    exchanged_registers.settle,
     overwritten.settle,
     frame_homes.settle,
     late_registers.settle,

@@ -1,4 +1,4 @@
-"""The code of a function, and who may refer to it."""
+"""The code of a function."""
 
 from __future__ import annotations
 
@@ -18,12 +18,8 @@ class FunctionBody(Struct, frozen=True):
 
     ``beginning``: gives the first bytes of the function, so many at most.
     ``read``: reads any code of the file, at an address, of a size.
-    ``local``: no other file can refer to the function, so that the compiler may know all callers.
-    ``replaceable``: other files may define the function as well.
     """
 
     machine: Machine
     beginning: Callable[[int], Code]
     read: Read
-    local: bool = False
-    replaceable: bool = False

@@ -2,12 +2,13 @@
 
 LLVM then has at the function's entry the location of what is assigned: often that of another
 parameter. Of what the function does not read its callers may leave the register as it is, and where
-LLVM knows all of them it drops the parameter: which of those with one location is the one that is
-passed there shows only the order in which a convention assigns registers.
+LLVM knows all of them it drops the parameter. Of those with one location, or in an order that the
+convention does not have, none is shown: which one is passed there only its callers know.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from itertools import combinations
@@ -18,22 +19,15 @@ from msgspec.structs import replace
 from lbtrace.abi import locate_values
 from lbtrace.abi.locations import LEFT_OUT, OPTIMISED_OUT, WORD, Location
 from lbtrace.machine import Machine
-from lbtrace.machine.code import CALLER_STACK, Code, Read
+from lbtrace.machine.code import CALLER_STACK, Code
 from lbtrace.model import CFA, Fetch, Formal, Prototype
-from lbtrace.plan.compiler_quirks.declared import (
-    as_declared,
-    is_as_declared,
-    name_register,
-)
+from lbtrace.plan.compiler_quirks.declared import is_as_declared, locate_declared, name_register
 from lbtrace.plan.compiler_quirks.function_body import BEGINNING, FunctionBody
-from lbtrace.plan.compiler_quirks.register_order import Source, find_first, rank_registers
+from lbtrace.plan.compiler_quirks.register_order import Source, rank_registers
 
 FrameSize: TypeAlias = Callable[[], int | None]
 """How large a function's frame is: see `Machine.find_frame_size`."""
 
-
-MOST = 8
-"""Parameters of which all combinations are tried."""
 
 FRAME_POINTER, STACK_POINTER = "bp", "sp"
 
@@ -47,12 +41,15 @@ LARGEST = 1 << 14
 
 def settle(prototype: Prototype, body: FunctionBody) -> Prototype:
     """Return ``prototype`` without those parameters that the function certainly, or possibly,
-    overwrites first. LLVM keeps parameters that a replaceable one does not read."""
-    machine, code, read = body.machine, body.beginning, body.read
+    overwrites first."""
+    machine, code = body.machine, body.beginning
+    if prototype.hints.compiler == "gcc" and not prototype.complete:
+        return _without_shared(prototype)
     if prototype.hints.compiler != "llvm" or prototype.stores_all:
         return prototype
     frame_size = cache(lambda: machine.find_frame_size(code(BEGINNING)))
     prototype = _without_unread_copies(prototype, body, frame_size)
+    prototype = _without(prototype, Order(machine, prototype, frame_size).find_unreliable())
     elsewhere = {
         number
         for number, formal in enumerate(prototype.parameters)
@@ -62,32 +59,38 @@ def settle(prototype: Prototype, body: FunctionBody) -> Prototype:
     whole = is_as_declared(prototype)
 
     def may_be_assigned(formal: Formal, place: Location) -> bool:
-        if not _may_be_assigned(machine, formal, place, code, read):
+        if not _may_be_assigned(machine, formal, place, code):
             return False
         # What the code reads there is what is passed, if all is passed as it is declared.
         passed = place.all_registers if whole and formal.begins_after else ()
-        return not (passed and machine.reads_at_entry(code(LARGEST), passed, read))
+        return not (passed and machine.reads_at_entry(code(LARGEST), passed))
 
     unset = {
         number
         for number, formal in enumerate(prototype.parameters)
         if number in elsewhere and may_be_assigned(formal, places[number])
     }
-    if unset:
-        parameters = tuple(
-            replace(formal, may_be_unset=True) if number in unset else formal
-            for number, formal in enumerate(prototype.parameters)
-        )
-        prototype = replace(prototype, parameters=parameters)
-
-    def keeps_unread(registers: Collection[str]) -> bool:
-        return body.replaceable or not machine.reads_at_entry(code(LARGEST), registers, read)
-
-    order = Order(machine, prototype, frame_size, keeps_unread)
-    unreliable = order.find_unreliable()
-    return (
-        _without(prototype, unreliable - order.find_passed(unreliable)) if unreliable else prototype
+    if not unset:
+        return prototype
+    parameters = tuple(
+        replace(formal, may_be_unset=True) if number in unset else formal
+        for number, formal in enumerate(prototype.parameters)
     )
+    return replace(prototype, parameters=parameters)
+
+
+def _without_shared(prototype: Prototype) -> Prototype:
+    """``prototype``, which may be a copy of a function for which gcc changed what is passed,
+    without the parameters that are in one register: only one of them is passed there."""
+    times = Counter(formal.register for formal in prototype.parameters if formal.register >= 0)
+    if not any(count > 1 for count in times.values()):
+        return prototype
+    lost = {"register": -1, "part_registers": (), "missing_reason": OPTIMISED_OUT}
+    parameters = (
+        replace(formal, **lost) if times[formal.register] > 1 else formal
+        for formal in prototype.parameters
+    )
+    return replace(prototype, parameters=tuple(parameters))
 
 
 def _without_unread_copies(
@@ -107,7 +110,7 @@ def _without_unread_copies(
     }
     if not copies:
         return prototype
-    reads = body.machine.find_caller_reads(body.beginning(LARGEST), body.read, every=True)
+    reads = body.machine.find_caller_reads(body.beginning(LARGEST), every=True)
     if reads is None:
         return prototype
     parameters = tuple(
@@ -168,23 +171,16 @@ class Order:
     """Where debug information has the parameters of a ``prototype`` at entry, and the order in
     which its convention would."""
 
-    def __init__(
-        self,
-        machine: Machine,
-        prototype: Prototype,
-        frame_size: FrameSize,
-        keeps_unread: Callable[[Collection[str]], bool] = lambda registers: False,
-    ) -> None:
+    def __init__(self, machine: Machine, prototype: Prototype, frame_size: FrameSize) -> None:
         self._machine = machine
         self._prototype = prototype
         self._frame_size = frame_size
-        self._keeps_unread = keeps_unread
         self.found = [self._find(formal) for formal in prototype.parameters]
         self._ranks = rank_registers(machine.name, prototype.hints)
 
     def find_unreliable(self) -> set[int]:
         """Return the parameters that do not follow each other as they would, or are where another
-        is that has no location."""
+        is, or would be."""
         located = [(n, source) for n, source in enumerate(self.found) if source is not None]
         disordered = {
             number
@@ -195,77 +191,26 @@ class Order:
         return disordered | self._find_replaced()
 
     def _find_replaced(self) -> set[int]:
-        """Return the parameters that are, or may be, where the convention has another, of a
-        function to which all is passed as it is declared: what is passed there is assigned to
+        """Return the parameters that are, or may be, where another is, or the convention has one,
+        of a function to which all is passed as it is declared: what is passed there is assigned to
         them."""
         parameters = self._prototype.parameters
         held = [self._list_registers(formal) for formal in parameters]
         if self._prototype.leaves_out:
-            located = {n for n, registers in enumerate(held) if registers}
-            return located if self._lacks_location(held) else set()
+            # One without a location may be overwritten first: by what is passed in its register.
+            return {n for n, own in enumerate(held) if own} if None in self.found else set()
+        times = Counter(register for registers in held for register in registers)
+        shared = {n for n, own in enumerate(held) if any(times[each] > 1 for each in own)}
         if not any(held) or any(formal.may_shift for formal in parameters):
-            return set()
-        places = [each.all_registers for each in self._locate(range(len(parameters)))]
-        left = set().union(*(place - own for place, own in zip(places, held, strict=True)))
-        replaced: set[int] = set()
-        while True:
-            more = {n for n, own in enumerate(held) if (own - places[n]) & left} - replaced
-            if not more:
-                return replaced
-            replaced |= more
-            left.update(*(places[n] for n in more))
-
-    def _lacks_location(self, held: Sequence[Collection[str]]) -> bool:
-        """Whether a parameter has no location of a function that debug information has not all of,
-        though LLVM keeps those that the function does not read: it is overwritten first, and what
-        is ``held`` in registers may be what was passed there for it."""
-        if None not in self.found:
-            return False
-        every = set().union(*held)
-        return self._keeps_unread({r for r in every if self._ranks.get(r, ("",))[0] == "integer"})
-
-    def find_passed(self, unreliable: Collection[int]) -> set[int]:
-        """Return those of the ``unreliable`` parameters that certainly are where debug information
-        has them."""
-        if self._prototype.leaves_out:  # their order does not show where the convention has them
-            return set()
-        parameters = self._prototype.parameters
-        located = {n for n, source in enumerate(self.found) if source is not None}
-        unchanged = self.find_agreeing(range(len(parameters)))
-        if not any(formal.may_shift for formal in parameters):
-            return unchanged & {*unreliable}
-        if len(unreliable) > MOST:
-            return set()
-        certain = located - {*unreliable}
-        every = {self.found[n] for n in located}
-        possible = [
-            certain.union(some)
-            for size in range(len(unreliable) + 1)
-            for some in combinations(sorted(unreliable), size)
-            if {self.found[n] for n in certain.union(some)} == every
-        ]
-        agreed = [passed for passed in possible if passed <= self.find_agreeing(passed)]
-        if {self.found[n] for n in unchanged & located} == every:
-            agreed.append(unchanged)
-        return set.intersection(*agreed) & {*unreliable} if agreed else set()
-
-    def find_agreeing(self, passed: Collection[int]) -> set[int]:
-        """Return which of the parameters the convention has where debug information has them, if
-        those that are ``passed`` are all that are."""
-        kept = [n for n in range(len(self.found)) if n in passed]
-        return {
-            n
-            for n, place in zip(kept, self._locate(kept), strict=True)
-            if self.found[n] is not None and self.found[n] == find_first(place)
-        }
-
-    def _locate(self, kept: Collection[int]) -> Sequence[Location]:
-        """Where the convention has the parameters that are ``kept``, if they are all."""
-        # What is lost has its place, if it is among them.
-        parameters = [replace(self._prototype.parameters[n], missing_reason="") for n in kept]
-        declared = tuple(map(as_declared, parameters))
-        made = replace(self._prototype, parameters=declared)
-        return locate_values(self._machine.name, made).parameters
+            return shared
+        # What is lost has its place nevertheless.
+        every = replace(
+            self._prototype,
+            parameters=tuple(replace(formal, missing_reason="") for formal in parameters),
+        )
+        places = [each.all_registers for each in locate_declared(self._machine, every)]
+        passed = frozenset().union(*places)
+        return shared | {n for n, own in enumerate(held) if (own - places[n]) & passed}
 
     def _find(self, formal: Formal) -> Source | None:
         if formal.pieces or not _is_shown(formal):
@@ -309,7 +254,7 @@ def _is_elsewhere(machine: Machine, formal: Formal, frame_size: FrameSize) -> bo
 
 
 def _may_be_assigned(
-    machine: Machine, formal: Formal, place: Location, code: Callable[[int], Code], read: Read
+    machine: Machine, formal: Formal, place: Location, code: Callable[[int], Code]
 ) -> bool:
     """Whether the first location of a parameter, which is not where it is passed, may be that of
     something else that is assigned to it: unless it names the registers in which the parameter is
@@ -318,9 +263,9 @@ def _may_be_assigned(
     before it does."""
     pushed = _find_pushed(formal, place)
     if pushed:
-        return not _reads_pushed(machine, formal, pushed, code, read)
+        return not _reads_pushed(machine, formal, pushed, code)
     if not formal.begins_after:
-        return not machine.reads_at_entry(code(LARGEST), place.registers, read)
+        return not machine.reads_at_entry(code(LARGEST), place.registers)
     if not place.words:
         return False
     passed = {
@@ -348,15 +293,11 @@ def _find_pushed(formal: Formal, place: Location) -> list[range]:
 
 
 def _reads_pushed(
-    machine: Machine,
-    formal: Formal,
-    pushed: Sequence[range],
-    code: Callable[[int], Code],
-    read: Read,
+    machine: Machine, formal: Formal, pushed: Sequence[range], code: Callable[[int], Code]
 ) -> bool:
     """Whether a function certainly reads what is ``pushed`` for a parameter: what it does not read
     its callers need not store."""
-    reads = machine.find_caller_reads(code(LARGEST), read)
+    reads = machine.find_caller_reads(code(LARGEST))
     if reads is None:
         return not formal.first_constant
     return any(is_read(reads, each.start, len(each)) for each in pushed)

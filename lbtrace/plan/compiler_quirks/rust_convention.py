@@ -95,7 +95,7 @@ def _without_copies(prototype: Prototype, of_c: list[Words], body: FunctionBody)
     }
     if not copies:
         return prototype
-    reads = body.machine.find_caller_reads(body.beginning(LARGEST), body.read) or ()
+    reads = body.machine.find_caller_reads(body.beginning(LARGEST)) or ()
     parameters = tuple(
         replace(formal, frame_location=None, may_be_unset=True)
         if number in copies and not is_read(reads, copies[number], formal.size)

@@ -14,14 +14,14 @@ from lbtrace.plan.compiler_quirks.overwritten import LARGEST, is_read
 
 def settle(prototype: Prototype, body: FunctionBody) -> Prototype | None:
     """Return a ``prototype`` whose parameters may be unset that the function does not certainly
-    read; None where it is not known what it reads."""
+    read, or pass on to one that does; None where that is not known."""
     code = body.beginning(LARGEST)
     places = locate_values(body.machine.name, prototype).parameters
     registers = set().union(*(place.registers for place in places))
     read = body.machine.find_entry_reads(code, registers, body.read)
     if read is None:
         return None
-    stack = body.machine.find_caller_reads(code, body.read, every=True) or frozenset()
+    stack = body.machine.find_caller_reads(code, every=True) or frozenset()
 
     def is_unset(formal: Formal, place: Location) -> bool:
         memory = place.memory
