@@ -94,8 +94,7 @@ class TextTable(Rows):
         """Write the tables, below the time."""
         if time:
             self._stream.write(f"{time}\n")
-        for line in self.lines(found):
-            self._stream.write(f"{line}\n")
+        self._stream.write("\n".join([*self.lines(found), ""]))  # tens of thousands at once
 
     def lines(self, found: Aggregates) -> Iterator[str]:
         """Yield the lines of the tables."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
+from itertools import chain
 from typing import Any, TypeAlias, cast
 
 from msgspec.structs import replace
@@ -18,10 +19,8 @@ from lbtrace.tables.table import Table
 AGGREGATING = tuple(name for name in ACTIONS if name not in SENDING)
 """The actions that aggregate: the files of ``bpf_src/actions``."""
 
-
-Aggregated: TypeAlias = tuple[int, int, bytes, Sequence[Sequence[int]]]
-"""What the kernel has aggregated: of a probe, in a process, by what else the key holds; the words
-of each CPU."""
+Merge: TypeAlias = Callable[[Sequence[Sequence[int]]], tuple[int, ...]]
+"""See `Table.merge`."""
 
 
 def find_table(action: str) -> Table:
@@ -32,23 +31,13 @@ def find_table(action: str) -> Table:
 def merge_aggregated(
     plan: Plan,
     now: int,
-    aggregated: Callable[[str], Iterable[Aggregated]],
+    aggregated: Callable[[str, Merge], Iterable[Aggregate]],
     unsure: Callable[[], dict[int, int]],
 ) -> Aggregates:
     """Return what the actions of a plan have ``aggregated`` until ``now``, of all CPUs together,
     and how many of these calls are ``unsure``."""
-    rows = []
-    for action in _actions(plan):
-        merge = find_table(action).merge
-        for probe, pid, key, cpus in aggregated(action):
-            if len(cpus) == 1:  # shared
-                words = cpus[0]
-                rows.append(Aggregate(probe, pid, words[0], tuple(words[1:]), key))
-                continue
-            count = sum([words[0] for words in cpus])
-            rest = merge([words[1:] for words in cpus]) if len(cpus[0]) > 1 else ()
-            rows.append(Aggregate(probe, pid, count, rest, key))
-    return Aggregates(now, (*rows,), unsure())
+    found = (aggregated(action, find_table(action).merge) for action in _actions(plan))
+    return Aggregates(now, (*chain.from_iterable(found),), unsure())
 
 
 def added_since(plan: Plan, later: Aggregates, earlier: Aggregates) -> Aggregates:
@@ -78,11 +67,8 @@ def aggregated(plan: Plan, aggregates: Aggregates) -> Iterator[tuple[str, Table,
     capture."""
     for action in _actions(plan):
         table = find_table(action)
-        own = [
-            row
-            for row in aggregates.rows
-            if row.probe < len(plan.probes) and plan.probes[row.probe].action == action
-        ]
+        probes = {n for n, probe in enumerate(plan.probes) if probe.action == action}
+        own = [row for row in aggregates.rows if row.probe in probes]
         frames = [aggregates.frames] if table.takes_frames else []
         rows = table.rows(plan, own, *frames)
         if aggregates.unsure and "self_time" in table.row.__struct_fields__:
