@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from lbtrace.capture import Capture, read_capture
 from lbtrace.commands.destination import Destination
 from lbtrace.commands.ending import LOST
-from lbtrace.commands.output import count_shown, describe, make_sink, open_output, render
+from lbtrace.commands.output import count_shown, describe, make_sink, open_output, render, tallied
 from lbtrace.commands.progress import Progress
 from lbtrace.commands.streams import report, say
 from lbtrace.errors import UsageError
@@ -91,7 +91,7 @@ def write(
     ):
         whole = make_sink(sink, stream, capture.plan, args, **options)
         if asked is not None:
-            whole = counting = _tallied(whole, capture.plan, asked)
+            whole = counting = tallied(whole, capture.plan, asked)
         max_depth = vars(args).get("max_depth")
         summary = drive(capture, choice.before(whole), progress, max_depth, choice.batches())
     shown = choice.describe()
@@ -130,13 +130,6 @@ class Choice:
     def describe_slow(self) -> list[str]:
         """How many calls were not slow."""
         return self._slow.describe() if self._slow else []
-
-
-def _tallied(sink: Sink, plan: Plan, asked: Asked) -> Tallied:
-    from lbtrace.answers.fast_tally import FastTally  # imported here: most show all calls
-    from lbtrace.sinks.tallied import Tallied
-
-    return Tallied(sink, plan, FastTally(plan, asked))
 
 
 def slow_calls(

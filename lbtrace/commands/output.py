@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
@@ -23,6 +23,10 @@ from lbtrace.sinks.base import Sink
 from lbtrace.sinks.layout import Layout
 from lbtrace.system.collecting import uncollected
 from lbtrace.text import counted
+
+if TYPE_CHECKING:
+    from lbtrace.answers.tally import Asked
+    from lbtrace.sinks.tallied import Tallied
 
 CAUSES = {
     "ring_full_entry": "the ring was full (entries)",
@@ -100,7 +104,17 @@ def make_sink(
         from lbtrace.commands.fitting import FittedLines  # imported here: few write to a terminal
 
         to = FittedLines(stream)
-    return kind(to, plan, layout, **options)
+    sink = kind(to, plan, layout, **options)
+    asked = vars(args).get("asked")
+    return tallied(sink, plan, asked) if asked else sink
+
+
+def tallied(sink: Sink, plan: Plan, asked: Asked) -> Tallied:
+    """Return what counts calls that are sent, as is ``asked``, for a sink of tables."""
+    from lbtrace.answers.fast_tally import FastTally  # imported here: most show all calls
+    from lbtrace.sinks.tallied import Tallied
+
+    return Tallied(sink, plan, FastTally(plan, asked))
 
 
 def render(
@@ -169,7 +183,7 @@ def render(
     )
     with suppress(Stalled), uncollected():
         sink.end(summary)
-    return summary
+    return sink.summary(summary)
 
 
 def count_all(batches: Iterable[Batch | Aggregates | Addition]) -> int:

@@ -79,6 +79,10 @@ class Sink(Visitor):
     def end(self, summary: Summary) -> None:
         """The trace has ended; all calls have ended."""
 
+    def summary(self, summary: Summary) -> Summary:
+        """Return what is said of the trace when this has ended."""
+        return summary
+
 
 def describe_loss(loss: Loss) -> str:
     """Return a loss in words."""

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from lbtrace.errors import UsageError
 from lbtrace.model import SENDING, Aggregate, Aggregates, Plan
 from lbtrace.model.wire_limits import ACTIONS
+from lbtrace.tables.key_values import Tallied
 from lbtrace.tables.lazy import Lazy
 from lbtrace.tables.table import Table
 
@@ -44,11 +45,11 @@ def added_since(plan: Plan, later: Aggregates, earlier: Aggregates) -> Aggregate
     """Return what was aggregated between two moments. The least and the most of values are those of
     all the time."""
 
-    known = {(row.probe, row.pid, row.key): row for row in earlier.rows}
+    known = {_key_of(row): row for row in earlier.rows}
 
     def added() -> Iterator[Aggregate]:
         for row in later.rows:
-            old = known.get((row.probe, row.pid, row.key))
+            old = known.get(_key_of(row))
             if old is None:
                 yield row
             elif row.count != old.count:
@@ -59,6 +60,12 @@ def added_since(plan: Plan, later: Aggregates, earlier: Aggregates) -> Aggregate
     before = earlier.unsure.get
     unsure = {pid: n - before(pid, 0) for pid, n in later.unsure.items() if n != before(pid, 0)}
     return Aggregates(later.time, tuple(added()), unsure, later.frames)
+
+
+def _key_of(row: Aggregate) -> tuple[object, ...]:
+    """By what a row is the same at another moment."""
+    values = repr(row.values) if isinstance(row, Tallied) else ""
+    return row.probe, row.pid, row.key, values
 
 
 def aggregated(plan: Plan, aggregates: Aggregates) -> Iterator[tuple[str, Table, Sequence[Any]]]:
