@@ -152,10 +152,15 @@ def _test(args: argparse.Namespace) -> RecordedTest | None:
     return RecordedTest(args.where)
 
 
-def _filter(capture: Capture, args: argparse.Namespace, test: RecordedTest | None) -> Filter | None:
-    """What is chosen of a capture; None for all."""
+def check_span(args: argparse.Namespace) -> None:
+    """Raise `UsageError` where a time ends before it begins."""
     if args.to_time is not None and (args.from_time or 0) > args.to_time:
         raise UsageError("--to is before --from: nothing is between them", "exchange them")
+
+
+def _filter(capture: Capture, args: argparse.Namespace, test: RecordedTest | None) -> Filter | None:
+    """What is chosen of a capture; None for all."""
+    check_span(args)
     words = (args.func, args.thread, args.from_time, args.to_time, test)
     if not any(word is not None and word != [] for word in words):
         return None

@@ -192,7 +192,7 @@ def count_all(batches: Iterable[Batch | Aggregates | Addition]) -> int:
 
 
 def _matcher(plan: Plan, sink: Sink, max_depth: int | None) -> CallMatcher:
-    asks_more = plan.off_cpu or plan.stack_depth
+    asks_more = plan.off_cpu or (plan.stack_depth and sink.needs_callers)
     if not sink.takes_fast_batches or sink.layout.shows_cpu or asks_more:
         return CallMatcher(plan, sink, max_depth=max_depth)
     from lbtrace.calls.fast_path import FastMatcher

@@ -43,6 +43,8 @@ class Sink(Visitor):
     """Whether lines may end where a terminal ends. It writes whole lines then."""
     takes_fast_batches: ClassVar[bool] = False
     """Whether it can write many calls at once: then it has `fast_batch`."""
+    needs_callers: ClassVar[bool] = True
+    """Whether the callers of calls count, which come with each of them."""
 
     def __init__(self, stream: Any, plan: Plan, layout: Layout = PLAIN) -> None:
         self._stream = stream

@@ -52,6 +52,7 @@ class Report(Sink):
     name = "report"
     renews = True
     takes_fast_batches = True
+    needs_callers = False
     view = View()
 
     def __init__(

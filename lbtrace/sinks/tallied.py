@@ -23,6 +23,7 @@ class Tallied(Sink):
 
     name = "tallied"
     takes_fast_batches = True
+    needs_callers = False
 
     def __init__(self, sink: Sink, plan: Plan, tally: FastTally) -> None:
         super().__init__(None, plan, sink.layout)
@@ -40,7 +41,7 @@ class Tallied(Sink):
         self._tally.thread(thread)
 
     def entry(self, call: Call) -> None:
-        """It counts when it has ended."""
+        self._tally.entry(call)  # which counts it when it has ended
 
     def exit(self, call: Call) -> None:
         self._tally.exit(call)
