@@ -180,6 +180,7 @@ def render(
         counted=sum(row.count for row in aggregated.rows) if plan.aggregates else None,
         points=points,
         counts=plan.counts,
+        calls_kernel=plan.calls_kernel,
     )
     with suppress(Stalled), uncollected():
         sink.end(summary)
@@ -219,7 +220,7 @@ def describe(summary: Summary) -> list[str]:
     for cause, words in CAUSES.items():
         if number := getattr(losses, cause):
             lines.append(f"  {words}: {number:,}")
-    lines += _uncompared(losses)
+    lines += _uncompared(losses, calls_kernel=summary.calls_kernel)
     if number := losses.unsplit:
         calls = counted(number, "call")
         lines.append(f"  {calls} left out, of which it is not known how long they were off the CPU")
@@ -241,12 +242,13 @@ def count_shown(calls: int, points: int) -> str:
     return " and ".join([*words, counted(points, "point")] if points else words)
 
 
-def _uncompared(losses: Losses) -> list[str]:
+def _uncompared(losses: Losses, *, calls_kernel: bool) -> list[str]:
     """What conditions on results and durations could not be about."""
     tails, others = losses.uncompared_tail, losses.uncompared_open
     if not tails + others:
         return []
     jumped = [f"{counted(tails, 'tail call')} (`lbtrace help returns`)"] if tails else []
-    left = [f"{others:,} left by exceptions or still open"] if others else []
+    how = "that did not return" if calls_kernel else "left by exceptions or still open"
+    left = [f"{others:,} {how}"] if others else []
     calls = counted(tails + others, "call")
     return [f"  {calls} left out, without a result or duration: {', '.join([*jumped, *left])}"]

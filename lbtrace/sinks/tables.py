@@ -16,7 +16,7 @@ from lbtrace.sinks.base import Sink
 from lbtrace.tables import Table, added_since, aggregated
 from lbtrace.tables.table import flat, headings, lines, record, seen, written
 from lbtrace.tables.view import PLAIN
-from lbtrace.text import to_json
+from lbtrace.text import clean, to_json
 
 
 class Rows(Sink):
@@ -79,8 +79,9 @@ class Rows(Sink):
         made = list[tuple[str, Table, Sequence[Any], int]]()
         held = found is self._looked_at  # which takes long where there is much
         for action, table, rows in self._held if held else aggregated(self._plan, found):
-            shown = seen(table, rows, self.view)[: self.layout.top]
-            made.append((action, table, shown, len(rows) - len(shown)))
+            chosen = seen(table, rows, self.view)
+            shown = chosen[: self.layout.top]
+            made.append((action, table, shown, len(chosen) - len(shown)))
         return made
 
 
@@ -102,6 +103,8 @@ class TextTable(Rows):
             yield from lines(table, rows)
             if left:
                 yield f"and {left:,} more"
+            if self.view.text:  # typed while it was renewed
+                yield f"only rows with {clean(self.view.text)}"
 
 
 class JsonTable(Rows):
