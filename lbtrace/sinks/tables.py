@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -97,14 +97,15 @@ class TextTable(Rows):
             self._stream.write(f"{time}\n")
         self._stream.write("\n".join([*self.lines(found), ""]))  # tens of thousands at once
 
-    def lines(self, found: Aggregates) -> Iterator[str]:
-        """Yield the lines of the tables."""
+    def lines(self, found: Aggregates) -> list[str]:
+        """Return the lines of the tables."""
+        made = list[str]()
         for _, table, rows, left in self.tables(found):
-            yield from lines(table, rows)
-            if left:
-                yield f"and {left:,} more"
+            made += lines(table, rows)
+            made += [f"and {left:,} more"] if left else []
             if self.view.text:  # typed while it was renewed
-                yield f"only rows with {clean(self.view.text)}"
+                made.append(f"only rows with {clean(self.view.text)}")
+        return made
 
 
 class JsonTable(Rows):

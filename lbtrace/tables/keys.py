@@ -175,13 +175,13 @@ class Ordered(Lazy[_Row]):
     def ranks(self) -> list[int]:
         """By what each is in order."""
         _, ranks, _ = self._of
-        return [ranks[at] for at in self._order]
+        return [*map(ranks.__getitem__, self._order)]
 
     def key_columns(self) -> list[list[Any]]:
         """Return the values of the key: those that are named, else processes and functions."""
         keys, *_ = self._of
         columns: Sequence[Sequence[Any]] = keys.columns or (keys.pids, keys.names())
-        return [[column[at] for at in self._order] for column in columns]
+        return [[*map(column.__getitem__, self._order)] for column in columns]
 
 
 def in_order(
@@ -190,28 +190,28 @@ def in_order(
     """Return a row for each of ``keys``, made when it is looked at: by ``ranks``, the largest
     first, then by name, process and values: numbers by size. Rows that are ``ranked`` show nothing
     but that and the key."""
+    names = keys.names() if len({*keys.functions}) > 1 else []
     by_rank = sorted(range(len(keys)), key=ranks.__getitem__, reverse=True)
 
     def ordered() -> Iterator[int]:
         for _, ties in groupby(by_rank, ranks.__getitem__):
             alike = [*ties]
-            yield from alike if len(alike) == 1 else _by_name(keys, alike)
+            yield from alike if len(alike) == 1 else _by_name(keys, names, alike)
 
     return Ordered(keys, ranks, row, Lazy(len(keys), ordered()), ranked=ranked)
 
 
-def _by_name(keys: Keys, ties: list[int]) -> list[int]:
-    """Those of ``keys``, by what tells them apart."""
-    names = keys.names() if len({keys.functions[at] for at in ties}) > 1 else []
-    columns = [column for column in (names, keys.pids) if column]
-    kinds = [{type(column[at]) for at in ties} for column in keys.columns]
+def _by_name(keys: Keys, names: list[str], ties: list[int]) -> list[int]:
+    """Those of ``keys``, by what tells them apart: the ``names`` of functions, if there are any."""
+    columns: list[list[Any]] = [column for column in (names, keys.pids) if column]
+    kinds = [{*map(type, map(column.__getitem__, ties))} for column in keys.columns]
     if all(kind <= _NUMBERS or kind == {str} for kind in kinds):
         columns += keys.columns
     else:  # of several types, or not read
         values = {at: repr(tuple([column[at] for column in keys.columns])) for at in ties}
         ties = sorted(ties, key=values.__getitem__)
     for column in reversed(columns):  # one after the other is faster than all at once
-        ties = sorted(ties, key=column.__getitem__)
+        ties.sort(key=column.__getitem__)
     return ties
 
 
