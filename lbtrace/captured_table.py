@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from os import PathLike, fspath
 from typing import Any
 
+from msgspec.structs import replace
+
 from lbtrace.answers.fast_tally import FastTally
 from lbtrace.answers.report import match_all
 from lbtrace.answers.tally import Asked
@@ -16,7 +18,6 @@ from lbtrace.capture import read_capture
 from lbtrace.model import Losses
 from lbtrace.plan.traced_names import named
 from lbtrace.sinks.base import Sink
-from lbtrace.sinks.filtered import Alone, Filter
 from lbtrace.sinks.tallied import Tallied
 from lbtrace.tables import Table, aggregated
 from lbtrace.tables.shown import ShownTable
@@ -61,15 +62,18 @@ def tabulate(
         plan = capture.plan
         check_sends(plan)
         patterns = [functions] if isinstance(functions, str) else [*functions]
-        asked = asked.of(named(plan, patterns) if patterns else None)
+        asked = replace(
+            asked,
+            functions=named(plan, patterns) if patterns else None,
+            thread=None if thread is None else str(thread),
+            begin=begin,
+            end=end,
+        )
         tally = FastTally(plan, asked)
         sink: Any = Tallied(Sink(None, plan), plan, tally)
         depth = max(plan.shown_depth, 0) or None
         matcher: CallMatcher
-        if thread is not None or begin or end is not None:
-            chosen = Filter(None, None if thread is None else str(thread), begin, end)
-            matcher = CallMatcher(plan, Alone(sink, plan, chosen), max_depth=depth)
-        elif plan.off_cpu or plan.stack_depth:
+        if plan.off_cpu:
             matcher = CallMatcher(plan, sink, max_depth=depth)
         else:
             matcher = FastMatcher(plan, sink, max_depth=depth)

@@ -28,10 +28,8 @@ class LiveReport(LiveTable):
         self._by, argument = check_key(trace.plan, by)
         plan = trace.plan
         self._profile = Profile(plan, self._by, argument)
-        fast = not (plan.off_cpu or plan.stack_depth)
-        self._matcher = (FastMatcher if fast else CallMatcher)(
-            plan, self._profile, max_depth=trace.max_depth
-        )
+        matcher = CallMatcher if plan.off_cpu else FastMatcher
+        self._matcher = matcher(plan, self._profile, max_depth=trace.max_depth)
         self._feeding = Lock()
 
     @property

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from lbtrace.model.wire_limits import NO_BUCKET
 from lbtrace.tables.histogram import bounds, bucket_of
-from lbtrace.tables.keys import Tallied
+from lbtrace.tables.key_values import Tallied
 from lbtrace.tables.table import WORD
 from lbtrace.values.datum import Datum
 

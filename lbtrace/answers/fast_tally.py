@@ -20,7 +20,7 @@ from lbtrace.answers.cell import Alike
 from lbtrace.answers.tally import Asked, Tally
 from lbtrace.calls._fast_path import ffi
 from lbtrace.calls.decoders import is_plain
-from lbtrace.calls.fast_path import FastBatch
+from lbtrace.calls.fast_path import LATEST, FastBatch
 from lbtrace.calls.probe_decoding import ProbeDecoders
 from lbtrace.expressions.tree import parts_of
 from lbtrace.model import Aggregates, Fetch, Plan, Value
@@ -93,10 +93,25 @@ class _Rows:
     @cached_property
     def took(self) -> Sequence[int]:
         """How long the calls took, in ns."""
-        ends, starts = self.word(TIME, self.ended), [*self.word(TIME, self.opened)]
+        return [*map(sub, self.word(TIME, self.ended), self.starts)]
+
+    @cached_property
+    def starts(self) -> Sequence[int]:
+        """When the calls began, in ns."""
+        starts = [*self.word(TIME, self.opened)]
         for number in self.from_before:
             starts[number] = self.before[~self.openings[number]].start
-        return [*map(sub, ends, starts)]
+        return starts
+
+    @cached_property
+    def threads(self) -> Sequence[tuple[int, int]]:
+        """By which thread the calls were made, and of which goroutine."""
+        tids = [word & LOW for word in self.word(THREAD, self.opened)]
+        made = [*zip(tids, self.word(LANE, self.opened), strict=True)]
+        for number in self.from_before:
+            call = self.before[~self.openings[number]]
+            made[number] = call.tid, call.goroutine
+        return made
 
     def word(self, number: int, rows: Sequence[int]) -> Sequence[int]:
         """Return a word of the events of rows."""
@@ -146,6 +161,8 @@ class FastTally(Tally):
         """Count the calls that end in a fast batch."""
         rows = _Rows(fast_batch, self._opening)
         found = self._find_all(rows)
+        if self._asked.is_of_part:
+            self._leave_out_others(rows, found)
         if self._at_return:
             self._select(rows, found)
         if None in self._values:
@@ -190,6 +207,18 @@ class FastTally(Tally):
                 known[kind] = self._find(rows, number)
             found[number] = known[kind]
         return found
+
+    def _leave_out_others(self, rows: _Rows, found: list[Alike | None]) -> None:
+        """Leave out calls that are not of the thread or the time that are asked about."""
+        asked, first = self._asked, self._first or 0
+        if asked.begin or asked.end is not None:
+            last = first + (LATEST if asked.end is None else asked.end)
+            times = zip(found, rows.starts, strict=True)
+            found[:] = [a if first + asked.begin <= time <= last else None for a, time in times]
+        if asked.thread is not None:
+            chosen = {each for each in {*rows.threads} if self._is_of_thread(*each)}
+            threads = zip(found, rows.threads, strict=True)
+            found[:] = [a if thread in chosen else None for a, thread in threads]
 
     def _select(self, rows: _Rows, found: list[Alike | None]) -> None:
         """Leave out calls without a return, and those that took no longer than is asked for."""

@@ -23,7 +23,9 @@ from lbtrace.model.wire_limits import SLOT_DURATION
 class Asked(Struct, frozen=True):
     """What is asked of calls: their number ``by`` values and what ``columns`` say of the
     ``measured`` ones, or how one is distributed. ``where`` and ``functions`` select calls, and of
-    these count those that took longer than ``bound`` ns."""
+    these count those that took longer than ``bound`` ns, of a ``thread`` (its number or name, or
+    the number of a goroutine), and that ``begin`` so many ns after the first one, or before the
+    ``end``."""
 
     action: str = "count"
     by: tuple[str, ...] = ()
@@ -33,10 +35,14 @@ class Asked(Struct, frozen=True):
     where: str = ""
     functions: frozenset[str] | None = None
     bound: int = -1
+    thread: str | None = None
+    begin: int = 0
+    end: int | None = None
 
-    def of(self, functions: frozenset[str] | None) -> Asked:
-        """Return the same about calls of functions."""
-        return replace(self, functions=functions)
+    @property
+    def is_of_part(self) -> bool:
+        """Whether it is about a thread or a time."""
+        return self.thread is not None or bool(self.begin) or self.end is not None
 
     @property
     def times_inner(self) -> bool:
@@ -95,6 +101,7 @@ class Tally(Visitor):
         self._cells: dict[tuple[int, int, str], Cell] = {}
         self._threads: dict[int, str] = {}
         self._inner: dict[tuple[int, int], list[int]] = {}
+        self._first: int | None = None
         self.grow(plan)
 
     def grow(self, plan: Plan) -> None:
@@ -133,6 +140,9 @@ class Tally(Visitor):
     def thread(self, thread: Thread) -> None:
         self._threads[thread.tid] = thread.name
 
+    def entry(self, call: Call) -> None:
+        self._first = call.start if self._first is None else self._first
+
     def exit(self, call: Call) -> None:
         call.thread_name = self._threads.get(call.tid, "")
         took = call.duration if call.end == "returned" else None
@@ -142,12 +152,13 @@ class Tally(Visitor):
             self._nest([lane], [call.depth], [took or 0], [alike])
 
     def point(self, point: Call) -> None:
+        self.entry(point)
         point.thread_name = self._threads.get(point.tid, "")
         self._count(point, None)
 
     def _count(self, call: Call, took: int | None) -> Alike | None:
         """Count a call; what it counts for, None if it does not."""
-        if not self._selects(call.probe):
+        if not self._selects(call.probe) or not self._is_of_part(call):
             return None
         if self._at_return and took is None:
             self.unended += 1
@@ -169,6 +180,18 @@ class Tally(Visitor):
     def _selects(self, probe: int) -> bool:
         chosen, function = self._asked.functions, self._plan.probes[probe].function
         return chosen is None or (function >= 0 and self._plan.functions[function].name in chosen)
+
+    def _is_of_part(self, call: Call) -> bool:
+        """Whether a call is of the thread and the time that are asked about."""
+        asked, since = self._asked, call.start - (self._first or 0)
+        if not self._is_of_thread(call.tid, call.goroutine):
+            return False
+        return since >= asked.begin and (asked.end is None or since <= asked.end)
+
+    def _is_of_thread(self, tid: int, goroutine: int) -> bool:
+        thread = self._asked.thread
+        known = str(tid), str(goroutine), self._threads.get(tid)
+        return thread is None or thread in known
 
     def _work_out(self, call: Call) -> Alike | None:
         """What calls like this one count for, by what their values are; None where they do not."""

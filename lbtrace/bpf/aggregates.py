@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from errno import ENOENT, ENOSPC
 from struct import Struct as Layout
 from typing import Any, TypeAlias
@@ -12,6 +12,7 @@ from lbtrace.bpf.features import finds_mappings
 from lbtrace.bpf.gate import check
 from lbtrace.bpf.specs import Specs
 from lbtrace.errors import KernelError
+from lbtrace.model import Aggregate
 
 AGGREGATES = 16384
 """Keys (a probe, a process) at which an action may aggregate, or as many as there are probes, if
@@ -38,9 +39,8 @@ or not; and what stands in its place where it is not run."""
 BATCH = 4096
 """Keys that are read at once."""
 
-Aggregated: TypeAlias = tuple[int, int, bytes, list[tuple[int, ...]]]
-"""What an action has aggregated of a probe and a process (pid): what else its key holds, and the
-words of each CPU, or of all."""
+Merge: TypeAlias = Callable[[Sequence[Sequence[int]]], tuple[int, ...]]
+"""Makes one of the words that each CPU has aggregated: `lbtrace.tables.Table.merge`."""
 
 
 def shape(target: Any, action: str, specs: Specs) -> int:
@@ -68,18 +68,21 @@ def shape(target: Any, action: str, specs: Specs) -> int:
     return max(1, min(most, AGGREGATE_BYTES // (int(key) + value * cpus)))
 
 
-def read(source: Any, *, shared: bool) -> Iterator[Aggregated]:
+def read(source: Any, merge: Merge, *, shared: bool) -> Iterator[Aggregate]:
     """Yield what a map holds by now, which all CPUs have ``shared`` or each has of its own."""
     cpus = 1 if shared else check(lib.libbpf_num_possible_cpus(), "count the CPUs")
     words = int(lib.bpf_map__value_size(source)) // 8
     value = Layout(f"={words * cpus}Q")
     key = Layout(f"=II{int(lib.bpf_map__key_size(source)) - 8}s")
-    starts = range(0, words * cpus, words)
+    starts = range(1, words * cpus, words)
     for cells in batches(source, value.size):
-        found = (layout.iter_unpack(each) for layout, each in zip((key, value), cells, strict=True))
-        for (probe, pid, rest), numbers in zip(*found, strict=True):
-            of_cpus = [numbers] if shared else [numbers[at : at + words] for at in starts]
-            yield probe, pid, rest, of_cpus
+        found = zip(*(map(Layout.iter_unpack, (key, value), cells)), strict=True)
+        if shared:
+            yield from [Aggregate(probe, pid, n[0], n[1:], rest) for (probe, pid, rest), n in found]
+            continue
+        for (probe, pid, rest), numbers in found:
+            added = merge([numbers[at : at + words - 1] for at in starts]) if words > 1 else ()
+            yield Aggregate(probe, pid, sum(numbers[::words]), added, rest)
 
 
 def count_open(calls: Any) -> int:

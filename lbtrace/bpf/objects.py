@@ -18,7 +18,7 @@ from lbtrace.bpf.aggregates import (
     BUCKETS,
     EXCHANGE,
     ROOMS,
-    Aggregated,
+    Merge,
     count_open,
     read,
     shape,
@@ -31,7 +31,7 @@ from lbtrace.bpf.kernel_links import KernelLinks
 from lbtrace.bpf.specs import Specs
 from lbtrace.bpf.stack_tables import leave_out_maps
 from lbtrace.errors import KernelError
-from lbtrace.model import Losses
+from lbtrace.model import Aggregate, Losses
 from lbtrace.system.procfs import read_bytes
 from lbtrace.system.signals import held_back
 
@@ -218,9 +218,9 @@ class TraceObject:
         """Calls that wait for their returns."""
         return count_open(self.map("open_calls")) if self._awaits_returns else 0
 
-    def aggregated(self, action: str) -> Iterator[Aggregated]:
-        """Return what an action has aggregated so far."""
-        return read(self.map(f"{action}_map"), shared=self._rooms and action != "stacks")
+    def aggregated(self, action: str, merge: Merge) -> Iterator[Aggregate]:
+        """Return what an action has aggregated so far, on all CPUs together."""
+        return read(self.map(f"{action}_map"), merge, shared=self._rooms and action != "stacks")
 
     def map(self, name: str) -> Any:
         """Return the libbpf handle of a map."""

@@ -153,7 +153,8 @@ class FastVisitor(Visitor, Protocol):
 
 
 class FastMatcher(CallMatcher):
-    """A `CallMatcher` that drives a `FastVisitor`."""
+    """A `CallMatcher` that drives a `FastVisitor`, which gets calls without the callers that were
+    sent with them."""
 
     def __init__(self, plan: Plan, visitor: FastVisitor, *, max_depth: int | None = None) -> None:
         super().__init__(plan, visitor, max_depth=max_depth)

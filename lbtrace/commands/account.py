@@ -59,10 +59,15 @@ class Account:
                 points=matcher.points,
                 counted=self._counted,
                 counts=self._plan.counts,
+                calls_kernel=self._plan.calls_kernel,
             )
         processes, threads = self._lifetimes.processes, self._lifetimes.threads
-        counted, counts = self._counted, self._plan.counts
-        return Summary(self.calls, losses, processes, threads, counted=counted, counts=counts)
+        return Summary(
+            *(self.calls, losses, processes, threads),
+            counted=self._counted,
+            counts=self._plan.counts,
+            calls_kernel=self._plan.calls_kernel,
+        )
 
 
 def losses_of(losses: Losses, matcher: CallMatcher) -> Losses:

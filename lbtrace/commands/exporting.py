@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from lbtrace.capture import Capture, read_capture
 from lbtrace.commands.destination import Destination
 from lbtrace.commands.ending import LOST
-from lbtrace.commands.output import count_shown, describe, make_sink, open_output, render
+from lbtrace.commands.output import count_shown, describe, make_sink, open_output, render, tallied
 from lbtrace.commands.progress import Progress
 from lbtrace.commands.streams import report, say
 from lbtrace.errors import UsageError
@@ -91,7 +91,7 @@ def write(
     ):
         whole = make_sink(sink, stream, capture.plan, args, **options)
         if asked is not None:
-            whole = counting = _tallied(whole, capture.plan, asked)
+            whole = counting = tallied(whole, capture.plan, asked)
         max_depth = vars(args).get("max_depth")
         summary = drive(capture, choice.before(whole), progress, max_depth, choice.batches())
     shown = choice.describe()
@@ -132,13 +132,6 @@ class Choice:
         return self._slow.describe() if self._slow else []
 
 
-def _tallied(sink: Sink, plan: Plan, asked: Asked) -> Tallied:
-    from lbtrace.answers.fast_tally import FastTally  # imported here: most show all calls
-    from lbtrace.sinks.tallied import Tallied
-
-    return Tallied(sink, plan, FastTally(plan, asked))
-
-
 def slow_calls(
     plan: Plan, chosen: tuple[str, int], patterns: Sequence[str] = (), hint: str = CALLED
 ) -> SlowCalls:
@@ -159,10 +152,15 @@ def _test(args: argparse.Namespace) -> RecordedTest | None:
     return RecordedTest(args.where)
 
 
-def _filter(capture: Capture, args: argparse.Namespace, test: RecordedTest | None) -> Filter | None:
-    """What is chosen of a capture; None for all."""
+def check_span(args: argparse.Namespace) -> None:
+    """Raise `UsageError` where a time ends before it begins."""
     if args.to_time is not None and (args.from_time or 0) > args.to_time:
         raise UsageError("--to is before --from: nothing is between them", "exchange them")
+
+
+def _filter(capture: Capture, args: argparse.Namespace, test: RecordedTest | None) -> Filter | None:
+    """What is chosen of a capture; None for all."""
+    check_span(args)
     words = (args.func, args.thread, args.from_time, args.to_time, test)
     if not any(word is not None and word != [] for word in words):
         return None

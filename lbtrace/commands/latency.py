@@ -6,9 +6,10 @@ import argparse
 from collections.abc import Sequence
 from types import ModuleType
 
-from lbtrace.commands import answers
+from lbtrace.commands import answers, attach
 from lbtrace.commands.options import slow
 from lbtrace.errors import UsageError
+from lbtrace.sinks import TABLES
 
 MEANT = "{options} -- {program}"
 COMMAND = True
@@ -20,6 +21,9 @@ lbtrace latency [--func PATTERN | --source FILE | --syscall NAMES | --kernel NAM
 
 POINTS = ("line", "at", "usdt", "tracepoint", "inlined")
 """Options that select what takes no time."""
+
+KNOWN = frozenset(("func", "pid", "tid", "comm"))
+"""What is known of all calls that are sent."""
 
 EPILOG = """\
 examples:
@@ -47,7 +51,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         type=slow,
         dest="bound",
-        help="only calls that took longer: 5ms",
+        help="only calls that took longer: 5ms; PATTERN=5ms: of these functions, and all below and"
+        " around them",
     )
     answers.add_hist(
         values, "instead of durations, as lbtrace count --hist: arg0, retval, node->key"
@@ -63,14 +68,28 @@ def run(args: argparse.Namespace) -> int:
             what = f"--{name} is about points, which take no time"
             raise UsageError(what, f"lbtrace count --{name} counts them")
     if args.bound is not None:
+        if args.bound.pattern:
+            return _with_all_below(args)
         from lbtrace.session.request import slower  # imported here: wrong options need no more
 
-        if args.bound.pattern:
-            raise UsageError(
-                f"--slow {args.bound.pattern}=… is about what is below slow calls, too, which is"
-                " not known when the kernel counts",
-                f"write: lbtrace report --slow {args.bound}, or --func {args.bound.pattern} and"
-                " --slow without it",
-            )
         args.where = slower(args.where or "", args.bound.time)
     return answers.run(args, "histogram", args.hist or "duration", "hist")
+
+
+def _with_all_below(args: argparse.Namespace) -> int:
+    """Count calls of some functions that are slow, and all below and around them: the kernel does
+    not know what is below them when it counts, so that calls are sent, and counted here."""
+    from lbtrace.answers.tally import ask  # imported here: few ask for it
+
+    asked = ask(args.by, (), "duration", "")
+    others = [name for name in asked.by if name not in KNOWN]
+    if args.hist or others:
+        option = "--hist" if args.hist else f"--by {others[0]}"
+        raise UsageError(
+            f"--slow {args.bound.pattern}=… and {option} exclude each other",
+            f"count calls of a capture: lbtrace attach --slow {args.bound} -o run.lbt, then"
+            f" lbtrace latency run.lbt {option}",
+        )
+    args.action, args.formats, args.slow = "send", TABLES, args.bound
+    args.args, args.asked = 0, asked
+    return attach.run(args)

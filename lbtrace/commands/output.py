@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
@@ -23,6 +23,10 @@ from lbtrace.sinks.base import Sink
 from lbtrace.sinks.layout import Layout
 from lbtrace.system.collecting import uncollected
 from lbtrace.text import counted
+
+if TYPE_CHECKING:
+    from lbtrace.answers.tally import Asked
+    from lbtrace.sinks.tallied import Tallied
 
 CAUSES = {
     "ring_full_entry": "the ring was full (entries)",
@@ -100,7 +104,17 @@ def make_sink(
         from lbtrace.commands.fitting import FittedLines  # imported here: few write to a terminal
 
         to = FittedLines(stream)
-    return kind(to, plan, layout, **options)
+    sink = kind(to, plan, layout, **options)
+    asked = vars(args).get("asked")
+    return tallied(sink, plan, asked) if asked else sink
+
+
+def tallied(sink: Sink, plan: Plan, asked: Asked) -> Tallied:
+    """Return what counts calls that are sent, as is ``asked``, for a sink of tables."""
+    from lbtrace.answers.fast_tally import FastTally  # imported here: most show all calls
+    from lbtrace.sinks.tallied import Tallied
+
+    return Tallied(sink, plan, FastTally(plan, asked))
 
 
 def render(
@@ -166,10 +180,11 @@ def render(
         counted=sum(row.count for row in aggregated.rows) if plan.aggregates else None,
         points=points,
         counts=plan.counts,
+        calls_kernel=plan.calls_kernel,
     )
     with suppress(Stalled), uncollected():
         sink.end(summary)
-    return summary
+    return sink.summary(summary)
 
 
 def count_all(batches: Iterable[Batch | Aggregates | Addition]) -> int:
@@ -178,7 +193,7 @@ def count_all(batches: Iterable[Batch | Aggregates | Addition]) -> int:
 
 
 def _matcher(plan: Plan, sink: Sink, max_depth: int | None) -> CallMatcher:
-    asks_more = plan.off_cpu or plan.stack_depth
+    asks_more = plan.off_cpu or (plan.stack_depth and sink.needs_callers)
     if not sink.takes_fast_batches or sink.layout.shows_cpu or asks_more:
         return CallMatcher(plan, sink, max_depth=max_depth)
     from lbtrace.calls.fast_path import FastMatcher
@@ -205,7 +220,7 @@ def describe(summary: Summary) -> list[str]:
     for cause, words in CAUSES.items():
         if number := getattr(losses, cause):
             lines.append(f"  {words}: {number:,}")
-    lines += _uncompared(losses)
+    lines += _uncompared(losses, calls_kernel=summary.calls_kernel)
     if number := losses.unsplit:
         calls = counted(number, "call")
         lines.append(f"  {calls} left out, of which it is not known how long they were off the CPU")
@@ -227,12 +242,13 @@ def count_shown(calls: int, points: int) -> str:
     return " and ".join([*words, counted(points, "point")] if points else words)
 
 
-def _uncompared(losses: Losses) -> list[str]:
+def _uncompared(losses: Losses, *, calls_kernel: bool) -> list[str]:
     """What conditions on results and durations could not be about."""
     tails, others = losses.uncompared_tail, losses.uncompared_open
     if not tails + others:
         return []
     jumped = [f"{counted(tails, 'tail call')} (`lbtrace help returns`)"] if tails else []
-    left = [f"{others:,} left by exceptions or still open"] if others else []
+    how = "that did not return" if calls_kernel else "left by exceptions or still open"
+    left = [f"{others:,} {how}"] if others else []
     calls = counted(tails + others, "call")
     return [f"  {calls} left out, without a result or duration: {', '.join([*jumped, *left])}"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import argparse
 
+from msgspec.structs import replace
+
 from lbtrace.commands import answers, export
 from lbtrace.errors import UsageError
 from lbtrace.sinks import TABLES
@@ -39,6 +41,11 @@ def run(args: argparse.Namespace, hist: str) -> int:
         bound = -1
         if args.slow and not args.slow.pattern:
             bound, args.slow = args.slow.time, None
-        asked = ask(args.by, args.columns, hist, args.where or "", functions, bound)
+        exporting.check_span(args)
+        asked = replace(
+            ask(args.by, args.columns, hist, args.where or "", functions, bound),
+            **{"thread": args.thread, "begin": args.from_time or 0, "end": args.to_time},
+        )
         args.func, args.where = [], None
+        args.thread = args.from_time = args.to_time = None
         return exporting.write(capture, TABLES, args, asked)

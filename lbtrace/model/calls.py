@@ -247,7 +247,8 @@ class Summary(Struct):
     """The totals of a finished trace. ``interrupted`` says that its capture has no end, ``damaged``
     that parts of it could not be read. Unless ``losses_known``, more may have been lost than
     ``losses`` say. ``counted`` are the hits that were counted in the kernel, None where
-    calls are sent, each a ``counts``, ``points`` those of places inside of functions."""
+    calls are sent, each a ``counts``, ``points`` those of places inside of functions. Where
+    ``calls_kernel``, some calls are the kernel's."""
 
     calls: int = 0
     losses: Losses = field(default_factory=Losses)
@@ -259,3 +260,4 @@ class Summary(Struct):
     counted: int | None = None
     points: int = 0
     counts: Counted = "call"
+    calls_kernel: bool = False

@@ -304,6 +304,11 @@ class Plan(Struct, frozen=True):
         return "point" if own and all(probe.role == "point" for probe in own) else "call"
 
     @property
+    def calls_kernel(self) -> bool:
+        """Whether calls are those of the kernel, or some: no exception leaves them."""
+        return any(probe.event is not None and probe.role == "opens" for probe in self.probes)
+
+    @property
     def off_cpu(self) -> Probe | None:
         """The probe of where threads were blocked; None where it is not asked how long calls did
         not run."""

@@ -363,6 +363,10 @@ int lbt_pair(struct lbt_pairing *pairing, size_t *next, uint64_t end)
 		memcpy(event, pairing->given + *next * sizeof(*event), sizeof(*event));
 		if (event->time >= end || event->probe >= pairing->probe_count)
 			return LBT_STOPPED;
+		if ((event->kind & LBT_KIND_MASK) == LBT_CALLERS) { /* in no row */
+			pairing->blob += event->blob;
+			continue;
+		}
 		role = pairing->probes[event->probe].role;
 		if (!(event->kind == LBT_OPEN && role == LBT_ROLE_OPENS) &&
 		    !(event->kind == LBT_CLOSE && role > LBT_ROLE_OPENS))

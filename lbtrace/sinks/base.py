@@ -43,6 +43,8 @@ class Sink(Visitor):
     """Whether lines may end where a terminal ends. It writes whole lines then."""
     takes_fast_batches: ClassVar[bool] = False
     """Whether it can write many calls at once: then it has `fast_batch`."""
+    needs_callers: ClassVar[bool] = True
+    """Whether the callers of calls count, which come with each of them."""
 
     def __init__(self, stream: Any, plan: Plan, layout: Layout = PLAIN) -> None:
         self._stream = stream
@@ -78,6 +80,10 @@ class Sink(Visitor):
 
     def end(self, summary: Summary) -> None:
         """The trace has ended; all calls have ended."""
+
+    def summary(self, summary: Summary) -> Summary:
+        """Return what is said of the trace when this has ended."""
+        return summary
 
 
 def describe_loss(loss: Loss) -> str:

@@ -22,7 +22,7 @@ from lbtrace.model import Aggregates, Call, Fork, InheritedCall, Plan, Summary, 
 from lbtrace.sinks.base import Sink
 from lbtrace.sinks.layout import PLAIN, Layout
 from lbtrace.tables.view import View, arrange
-from lbtrace.text import to_json
+from lbtrace.text import clean, to_json
 
 if TYPE_CHECKING:
     from lbtrace.calls.fast_path import FastBatch
@@ -52,6 +52,7 @@ class Report(Sink):
     name = "report"
     renews = True
     takes_fast_batches = True
+    needs_callers = False
     view = View()
 
     def __init__(
@@ -153,6 +154,7 @@ class Report(Sink):
     def write(self, rows: list[Row], time: str, summary: Summary | None) -> None:
         """Write the rows that are shown, below the ``time`` up to which they are."""
         more = f"and {self._left:,} more\n" if self._left else ""
+        more += f"only rows with {clean(self.view.text)}\n" if self.view.text else ""
         table = write_table(rows, self._settings.by)
         self._stream.write((f"{time}\n" if time else "") + table + more)
 

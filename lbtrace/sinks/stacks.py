@@ -15,6 +15,7 @@ from lbtrace.tables import Table, table_of
 from lbtrace.tables.called_stacks import CalledStacks
 from lbtrace.tables.stacks import TABLE, Stack, described, fold, folded_line, weight_text
 from lbtrace.tables.table import seen
+from lbtrace.text import clean
 
 
 class StackRows(Rows):
@@ -76,6 +77,8 @@ class StackList(_Stacks):
         """Write the stacks."""
         if left := len(whole) - len(rows):
             self._stream.write(f"{left:,} more, none of them larger\n\n")
+        if self.view.text:
+            self._stream.write(f"only stacks with {clean(self.view.text)}\n\n")
         for row in reversed(rows):
             for line in described(row):
                 self._stream.write(f"  {line}\n")

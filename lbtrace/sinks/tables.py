@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -16,7 +16,7 @@ from lbtrace.sinks.base import Sink
 from lbtrace.tables import Table, added_since, aggregated
 from lbtrace.tables.table import flat, headings, lines, record, seen, written
 from lbtrace.tables.view import PLAIN
-from lbtrace.text import to_json
+from lbtrace.text import clean, to_json
 
 
 class Rows(Sink):
@@ -79,8 +79,9 @@ class Rows(Sink):
         made = list[tuple[str, Table, Sequence[Any], int]]()
         held = found is self._looked_at  # which takes long where there is much
         for action, table, rows in self._held if held else aggregated(self._plan, found):
-            shown = seen(table, rows, self.view)[: self.layout.top]
-            made.append((action, table, shown, len(rows) - len(shown)))
+            chosen = seen(table, rows, self.view)
+            shown = chosen[: self.layout.top]
+            made.append((action, table, shown, len(chosen) - len(shown)))
         return made
 
 
@@ -94,15 +95,17 @@ class TextTable(Rows):
         """Write the tables, below the time."""
         if time:
             self._stream.write(f"{time}\n")
-        for line in self.lines(found):
-            self._stream.write(f"{line}\n")
+        self._stream.write("\n".join([*self.lines(found), ""]))  # tens of thousands at once
 
-    def lines(self, found: Aggregates) -> Iterator[str]:
-        """Yield the lines of the tables."""
+    def lines(self, found: Aggregates) -> list[str]:
+        """Return the lines of the tables."""
+        made = list[str]()
         for _, table, rows, left in self.tables(found):
-            yield from lines(table, rows)
-            if left:
-                yield f"and {left:,} more"
+            made += lines(table, rows)
+            made += [f"and {left:,} more"] if left else []
+            if self.view.text:  # typed while it was renewed
+                made.append(f"only rows with {clean(self.view.text)}")
+        return made
 
 
 class JsonTable(Rows):

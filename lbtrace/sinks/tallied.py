@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from msgspec.structs import replace
 
 from lbtrace.answers.fast_tally import FastTally
-from lbtrace.model import Call, Plan, Summary, Thread
+from lbtrace.model import Aggregates, Call, Plan, Summary, Thread
 from lbtrace.sinks.base import Sink
+from lbtrace.sinks.tables import Rows
+from lbtrace.tables.view import View
 from lbtrace.text import counted, some
 
 if TYPE_CHECKING:
@@ -21,10 +23,12 @@ class Tallied(Sink):
 
     name = "tallied"
     takes_fast_batches = True
+    needs_callers = False
 
     def __init__(self, sink: Sink, plan: Plan, tally: FastTally) -> None:
         super().__init__(None, plan, sink.layout)
-        self._sink = sink
+        self.renews = sink.renews  # type: ignore[misc]  # as that of tables does
+        self._sink = cast(Rows, sink)
         self._tally = tally
 
     def grow(self, plan: Plan) -> None:
@@ -37,7 +41,7 @@ class Tallied(Sink):
         self._tally.thread(thread)
 
     def entry(self, call: Call) -> None:
-        """It counts when it has ended."""
+        self._tally.entry(call)  # which counts it when it has ended
 
     def exit(self, call: Call) -> None:
         self._tally.exit(call)
@@ -56,6 +60,33 @@ class Tallied(Sink):
         self._sink.grow(self._tally.plan)
         self._sink.aggregates(self._tally.aggregates())
         self._sink.end(self.summary(summary))
+
+    @property
+    def view(self) -> View:
+        """How the table is looked at (`lbtrace.sinks.live.Live`)."""
+        return self._sink.view
+
+    @view.setter
+    def view(self, view: View) -> None:
+        self._sink.view = view
+
+    def hold(self, aggregates: Aggregates) -> None:
+        """Let what was counted until now be what is looked at."""
+        self._sink.grow(self._tally.plan)
+        self._sink.hold(self._tally.aggregates())
+
+    def interval(self, aggregates: Aggregates, time: str) -> None:
+        """Write what was counted since the last interval, which ends now: at ``time``."""
+        self._sink.grow(self._tally.plan)
+        self._sink.interval(self._tally.aggregates(), time)
+
+    def columns(self) -> tuple[list[str], str]:
+        """Return the headings, and that by which rows are sorted."""
+        return self._sink.columns()
+
+    def screen(self, room: int) -> tuple[list[str], int]:
+        """Return at most ``room`` lines, and how many rows are not among them."""
+        return self._sink.screen(room)
 
     def summary(self, summary: Summary) -> Summary:
         """Return what is said of the calls that were counted, in place of all."""

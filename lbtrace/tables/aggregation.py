@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
+from itertools import chain
 from typing import Any, TypeAlias, cast
 
 from msgspec.structs import replace
@@ -12,16 +13,15 @@ from msgspec.structs import replace
 from lbtrace.errors import UsageError
 from lbtrace.model import SENDING, Aggregate, Aggregates, Plan
 from lbtrace.model.wire_limits import ACTIONS
+from lbtrace.tables.key_values import Tallied
 from lbtrace.tables.lazy import Lazy
 from lbtrace.tables.table import Table
 
 AGGREGATING = tuple(name for name in ACTIONS if name not in SENDING)
 """The actions that aggregate: the files of ``bpf_src/actions``."""
 
-
-Aggregated: TypeAlias = tuple[int, int, bytes, Sequence[Sequence[int]]]
-"""What the kernel has aggregated: of a probe, in a process, by what else the key holds; the words
-of each CPU."""
+Merge: TypeAlias = Callable[[Sequence[Sequence[int]]], tuple[int, ...]]
+"""See `Table.merge`."""
 
 
 def find_table(action: str) -> Table:
@@ -32,34 +32,24 @@ def find_table(action: str) -> Table:
 def merge_aggregated(
     plan: Plan,
     now: int,
-    aggregated: Callable[[str], Iterable[Aggregated]],
+    aggregated: Callable[[str, Merge], Iterable[Aggregate]],
     unsure: Callable[[], dict[int, int]],
 ) -> Aggregates:
     """Return what the actions of a plan have ``aggregated`` until ``now``, of all CPUs together,
     and how many of these calls are ``unsure``."""
-    rows = []
-    for action in _actions(plan):
-        merge = find_table(action).merge
-        for probe, pid, key, cpus in aggregated(action):
-            if len(cpus) == 1:  # shared
-                words = cpus[0]
-                rows.append(Aggregate(probe, pid, words[0], tuple(words[1:]), key))
-                continue
-            count = sum([words[0] for words in cpus])
-            rest = merge([words[1:] for words in cpus]) if len(cpus[0]) > 1 else ()
-            rows.append(Aggregate(probe, pid, count, rest, key))
-    return Aggregates(now, (*rows,), unsure())
+    found = (aggregated(action, find_table(action).merge) for action in _actions(plan))
+    return Aggregates(now, (*chain.from_iterable(found),), unsure())
 
 
 def added_since(plan: Plan, later: Aggregates, earlier: Aggregates) -> Aggregates:
     """Return what was aggregated between two moments. The least and the most of values are those of
     all the time."""
 
-    known = {(row.probe, row.pid, row.key): row for row in earlier.rows}
+    known = {_key_of(row): row for row in earlier.rows}
 
     def added() -> Iterator[Aggregate]:
         for row in later.rows:
-            old = known.get((row.probe, row.pid, row.key))
+            old = known.get(_key_of(row))
             if old is None:
                 yield row
             elif row.count != old.count:
@@ -72,17 +62,20 @@ def added_since(plan: Plan, later: Aggregates, earlier: Aggregates) -> Aggregate
     return Aggregates(later.time, tuple(added()), unsure, later.frames)
 
 
+def _key_of(row: Aggregate) -> tuple[object, ...]:
+    """By what a row is the same at another moment."""
+    values = repr(row.values) if isinstance(row, Tallied) else ""
+    return row.probe, row.pid, row.key, values
+
+
 def aggregated(plan: Plan, aggregates: Aggregates) -> Iterator[tuple[str, Table, Sequence[Any]]]:
     """Yield the name of each action of a plan that aggregates, with its table and its rows. Actions
     that are not known here have none, nor have probes that ``plan`` does not have, as in a damaged
     capture."""
     for action in _actions(plan):
         table = find_table(action)
-        own = [
-            row
-            for row in aggregates.rows
-            if row.probe < len(plan.probes) and plan.probes[row.probe].action == action
-        ]
+        probes = {n for n, probe in enumerate(plan.probes) if probe.action == action}
+        own = [row for row in aggregates.rows if row.probe in probes]
         frames = [aggregates.frames] if table.takes_frames else []
         rows = table.rows(plan, own, *frames)
         if aggregates.unsure and "self_time" in table.row.__struct_fields__:

@@ -7,7 +7,6 @@ and the most (bpf_src/actions/count.h).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Any, TypeAlias
 
 from msgspec import Struct, field
@@ -70,7 +69,8 @@ def count_calls(plan: Plan, aggregated: Sequence[Aggregate]) -> Sequence[Count]:
         unread = max([count - measure[0] for measure in measured])
         return Count(name, binary, each.pid, count, each.by, values, unread)
 
-    return in_order(by_key(plan, aggregated), attrgetter("count"), row)
+    keys = by_key(plan, aggregated)
+    return in_order(keys, keys.counts, row, ranked=not columns)
 
 
 def merge(words: Sequence[Sequence[int]]) -> tuple[int, ...]:

@@ -106,9 +106,6 @@ def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> Sequence[Histogra
     times_inner = durations and not plan.by
     part = _part_of_durations if times_inner else _part
 
-    def total(key: OfKey) -> int:
-        return sum([part(row)[1] for row in key.rows])
-
     timed = [probe.aggregates == SLOT_DURATION for probe in plan.probes]
 
     def row(key: OfKey) -> Histogram:
@@ -135,7 +132,8 @@ def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> Sequence[Histogra
             **_ranked(counts, sums),
         )
 
-    return in_order(by_key(plan, aggregated), total, row)
+    keys = by_key(plan, aggregated)
+    return in_order(keys, [sum([part(row)[1] for row in rows]) for rows in keys.rows], row)
 
 
 def _part(row: Aggregate) -> tuple[int, int]:

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from operator import attrgetter
-from struct import Struct as Layout
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from msgspec import Struct
 
-from lbtrace.calls.decoders import Readers, is_plain
-from lbtrace.calls.payload import Context
-from lbtrace.model import Aggregate, Fetch, Grouping, Plan
-from lbtrace.model.wire_limits import KEY_WORDS, SMALL_CHUNK
+from lbtrace.model import Aggregate, Plan
+from lbtrace.tables.key_values import columns_of
 from lbtrace.tables.lazy import Lazy
-from lbtrace.values.base import Fetched, Value
-from lbtrace.values.base import decoder as word_decoder
-from lbtrace.values.datum import FAULT, UNDECODABLE, Datum, json_of
 
-WORDS = Layout(f"<iI{KEY_WORDS}Q")
-"""A ``struct lbt_aggregate_key`` after the process: bucket, faults and words; texts follow."""
-
-
-class Tallied(Aggregate, frozen=True, gc=False):
-    """What was made of calls in place of the kernel: the values of the key are here."""
-
-    values: tuple[Datum, ...] = ()
+_Row = TypeVar("_Row")
 
 
 class OfKey(Struct, gc=False):
@@ -37,7 +25,7 @@ class OfKey(Struct, gc=False):
     function: int
     pid: int
     values: tuple[Any, ...]
-    rows: list[Aggregate]
+    rows: Sequence[Aggregate]
     count: int
 
     @property
@@ -58,140 +46,173 @@ class OfKey(Struct, gc=False):
         return dict(zip(self.plan.by, self.values, strict=False))
 
 
-def by_key(plan: Plan, aggregated: Iterable[Aggregate]) -> list[OfKey]:
+class Keys(Struct):
+    """What was aggregated, by key, in columns: of keys by the thousand only those that are shown
+    are made. ``columns`` has the values that are named, in their order, a list each."""
+
+    plan: Plan
+    functions: list[int]
+    pids: list[int]
+    columns: list[list[Any]]
+    rows: Sequence[Sequence[Aggregate]]
+    counts: list[int]
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __getitem__(self, at: int) -> OfKey:
+        values = tuple([column[at] for column in self.columns])
+        key = self.plan, self.functions[at], self.pids[at], values
+        return OfKey(*key, self.rows[at], self.counts[at])
+
+    def names(self) -> list[str]:
+        """Return the functions."""
+        known = {n: self.plan.functions[n].name if n >= 0 else "" for n in {*self.functions}}
+        return [*map(known.__getitem__, self.functions)]
+
+
+def by_key(plan: Plan, aggregated: Sequence[Aggregate]) -> Keys:
     """Return what was aggregated, by key."""
-    found: dict[tuple[object, ...], OfKey] = {}
-    decoders: dict[int, tuple[int, Callable[[Any], tuple[Datum, ...]]]] = {}
     of_function = not plan.by or "func" in plan.by
     of_process = not plan.by or "pid" in plan.by
-    for row in aggregated:
-        known = decoders.get(row.probe)
-        if known is None:
-            probe = plan.probes[row.probe]
-            decode = _values if isinstance(row, Tallied) else decoder(probe.grouping or Grouping())
-            known = decoders[row.probe] = probe.function, decode
-        function, decode = known
-        if function < 0:
+    of_probe = attrgetter("probe")
+    parts: dict[int, Sequence[Aggregate]] = {}
+    if len(probes := {*map(of_probe, aggregated)}) == 1:  # tens of thousands at once
+        parts = dict.fromkeys(probes, aggregated)
+    else:
+        for number, alike in groupby(sorted(aggregated, key=of_probe), of_probe):
+            parts[number] = [*alike]
+    rows, functions = list[Aggregate](), list[int]()
+    values = [list[Any]() for name in plan.by if name not in _NAMED]
+    for number, part in parts.items():
+        probe = plan.probes[number]
+        if probe.function < 0:
             continue
-        shown = decode(row)
-        number, pid = function if of_function else -1, row.pid if of_process else 0
-        key: tuple[object, ...] = number, pid, shown
-        if not _PLAIN.issuperset(map(type, shown)):
-            shown = tuple(map(_plain, shown))
-            key = number, pid, shown, tuple(map(type, shown))  # as True is 1
-        try:
-            of_key = found.get(key)
-        except TypeError:  # records are dicts
-            key = number, pid, repr(shown)
-            of_key = found.get(key)
-        if of_key is None:
-            of_key = found[key] = OfKey(plan, number, pid, shown, [row], row.count)
-            if plan.by and (of_function or of_process):
-                named, rest = {"func": of_key.name, "pid": pid}, iter(shown)
-                of_key.values = tuple(
-                    [named[n] if n in named else next(rest, None) for n in plan.by]
-                )
-        else:
-            of_key.rows.append(row)
-            of_key.count += row.count
-    return [*found.values()]
+        rows += part
+        functions += [probe.function if of_function else -1] * len(part)
+        found = columns_of(probe, part)
+        for at, column in enumerate(values):
+            column.extend(found[at] if at < len(found) else [None] * len(part))
+    pids = [row.pid for row in rows] if of_process else [0] * len(rows)
+    made = Keys(plan, functions, pids, [], [*zip(rows)], [row.count for row in rows])
+    rest = iter(values)
+    for name in plan.by:
+        named = pids if name == "pid" else made.names() if name == "func" else next(rest)
+        made.columns.append(named)
+    return _merged(made, [functions, pids, *values])
 
 
-_Row = TypeVar("_Row")
+_NAMED = frozenset(("func", "pid"))
+"""What of a key is not among the values of a probe's grouping."""
+
+
+def _merged(keys: Keys, columns: Sequence[list[Any]]) -> Keys:
+    """One key in place of those of several probes, buckets or processes that have the same values
+    in ``columns``."""
+    if not len(keys):
+        return keys
+    told = [told for column in columns for told in _told_apart(column)]
+    apart: Sequence[Any] = told[0] if len(told) == 1 else [*zip(*told, strict=True)]
+    apart = apart or [0] * len(keys)
+    if len({*apart}) == len(keys):
+        return keys
+    found: dict[Any, list[int]] = {}
+    for at, key in enumerate(apart):
+        found.setdefault(key, []).append(at)
+    firsts = [places[0] for places in found.values()]
+    functions, pids, *named = (
+        [column[at] for at in firsts] for column in (keys.functions, keys.pids, *keys.columns)
+    )
+    rows = [[keys.rows[at][0] for at in places] for places in found.values()]
+    counts = [sum([keys.counts[at] for at in places]) for places in found.values()]
+    return Keys(keys.plan, functions, pids, named, rows, counts)
+
+
+def _told_apart(column: list[Any]) -> Iterator[list[Any]]:
+    """By what values of a column are told apart, where they are not all the same."""
+    kinds = {*map(type, column)}
+    if not kinds <= _HASHED:  # records are dicts
+        yield [*map(repr, column)]
+        return
+    if len(kinds) > 1:
+        yield [*map(type, column)]  # as True is 1
+    if column.count(column[0]) < len(column):
+        yield column
+
+
+_HASHED = frozenset((int, float, bool, str, type(None)))
+
+
+class Ordered(Lazy[_Row]):
+    """Rows of ``keys`` in their order, each made when it is looked at. Where they show nothing but
+    their `ranks` and the key, they are ``ranked``, and need not be made to be written."""
+
+    def __init__(
+        self,
+        keys: Keys,
+        ranks: Sequence[int],
+        row: Callable[[OfKey], _Row],
+        order: Sequence[int],
+        *,
+        ranked: bool,
+    ) -> None:
+        super().__init__(len(order), (row(keys[at]) for at in order))
+        self._of, self._order = (keys, ranks, row), order
+        self.ranked = ranked
+
+    @overload
+    def __getitem__(self, at: int) -> _Row: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[_Row]: ...
+
+    def __getitem__(self, at: int | slice) -> _Row | Sequence[_Row]:
+        if isinstance(at, slice) and not at.start and at.step is None:
+            return Ordered(*self._of, self._order[at], ranked=self.ranked)
+        return super().__getitem__(at)
+
+    @property
+    def ranks(self) -> list[int]:
+        """By what each is in order."""
+        _, ranks, _ = self._of
+        return [*map(ranks.__getitem__, self._order)]
+
+    def key_columns(self) -> list[list[Any]]:
+        """Return the values of the key: those that are named, else processes and functions."""
+        keys, *_ = self._of
+        columns: Sequence[Sequence[Any]] = keys.columns or (keys.pids, keys.names())
+        return [[*map(column.__getitem__, self._order)] for column in columns]
 
 
 def in_order(
-    keys: Sequence[OfKey], rank: Callable[[OfKey], int], row: Callable[[OfKey], _Row]
-) -> Sequence[_Row]:
-    """Return a row for each of ``keys``, made when it is looked at: by what is their ``rank``, the
-    largest first, then by name, process and values: numbers by size."""
-    ranked: dict[int, list[OfKey]] = {}
-    for each in keys:
-        ranked.setdefault(rank(each), []).append(each)
+    keys: Keys, ranks: Sequence[int], row: Callable[[OfKey], _Row], *, ranked: bool = False
+) -> Ordered[_Row]:
+    """Return a row for each of ``keys``, made when it is looked at: by ``ranks``, the largest
+    first, then by name, process and values: numbers by size. Rows that are ``ranked`` show nothing
+    but that and the key."""
+    names = keys.names() if len({*keys.functions}) > 1 else []
+    by_rank = sorted(range(len(keys)), key=ranks.__getitem__, reverse=True)
 
-    def ordered() -> Iterator[OfKey]:
-        for number in sorted(ranked, reverse=True):
-            ties = ranked[number]
-            yield from ties if len(ties) == 1 else _by_name(ties)
+    def ordered() -> Iterator[int]:
+        for _, ties in groupby(by_rank, ranks.__getitem__):
+            alike = [*ties]
+            yield from alike if len(alike) == 1 else _by_name(keys, names, alike)
 
-    return Lazy(len(keys), map(row, ordered()))
+    return Ordered(keys, ranks, row, Lazy(len(keys), ordered()), ranked=ranked)
 
 
-def _by_name(keys: Sequence[OfKey]) -> Iterator[OfKey]:
-    columns: list[Sequence[Any]] = [*zip(*[key.values for key in keys], strict=False)]
-    kinds = [{*map(type, column)} for column in columns]
-    if not all(kind <= _NUMBERS or kind == {str} for kind in kinds):
-        columns = [[repr(key.values) for key in keys]]  # of several types, or not read
-    if len({key.pid for key in keys}) > 1:
-        columns.insert(0, [key.pid for key in keys])
-    if len({key.function for key in keys}) > 1:
-        columns.insert(0, [key.name for key in keys])
-    order = [*range(len(keys))]
+def _by_name(keys: Keys, names: list[str], ties: list[int]) -> list[int]:
+    """Those of ``keys``, by what tells them apart: the ``names`` of functions, if there are any."""
+    columns: list[list[Any]] = [column for column in (names, keys.pids) if column]
+    kinds = [{*map(type, map(column.__getitem__, ties))} for column in keys.columns]
+    if all(kind <= _NUMBERS or kind == {str} for kind in kinds):
+        columns += keys.columns
+    else:  # of several types, or not read
+        values = {at: repr(tuple([column[at] for column in keys.columns])) for at in ties}
+        ties = sorted(ties, key=values.__getitem__)
     for column in reversed(columns):  # one after the other is faster than all at once
-        order.sort(key=column.__getitem__)
-    return (keys[number] for number in order)
+        ties.sort(key=column.__getitem__)
+    return ties
 
-
-_values: Callable[[Tallied], tuple[Datum, ...]] = attrgetter("values")
-
-_PLAIN = frozenset((int,))
-"""Types of values that are as JSON has them."""
 
 _NUMBERS = frozenset((int, float, bool))
-
-
-def _plain(datum: Datum) -> Any:
-    """As JSON has it."""
-    if type(datum) is int:
-        return datum
-    found = json_of(datum)
-    return str.__str__(found) if isinstance(found, str) else found  # names are more than text
-
-
-def decoder(grouping: Grouping) -> Callable[[Aggregate], tuple[Datum, ...]]:
-    """Return what decodes the values of a key."""
-    texts = range(grouping.texts)
-    fetches = tuple(Fetch(read="string" if n in texts else "value") for n in range(KEY_WORDS))
-    if grouping.by and is_plain(grouping.by, fetches) and all(v.slot >= 0 for v in grouping.by):
-        return _plain_decoder(grouping.by)
-    made = Readers(fetches, Context())
-    readers = [made.reader(value) for value in grouping.by]
-    size = WORDS.size + SMALL_CHUNK * grouping.texts
-
-    def decode(row: Aggregate) -> tuple[Datum, ...]:
-        if len(row.key) < size:  # damaged
-            return (UNDECODABLE,) * len(readers)
-        _, faults, *words = WORDS.unpack_from(row.key)
-        pieces: dict[int, bytes | memoryview] = {}
-        for number in texts:
-            start = WORDS.size + SMALL_CHUNK * number
-            text = row.key[start : start + SMALL_CHUNK]
-            if not words[number]:  # the name of a thread has no length of its own
-                text = text.split(b"\0", 1)[0]
-                words[number] = len(text) << 32 | len(text)
-            pieces[number] = text[: words[number] & 0xFFFF_FFFF]
-        fetched = Fetched(words, pieces, faults, row.pid)
-        return tuple([read(fetched) for read in readers])
-
-    return decode if readers else lambda row: ()
-
-
-def _plain_decoder(values: Sequence[Value]) -> Callable[[Aggregate], tuple[Datum, ...]]:
-    """Return what decodes values that are words."""
-    slots = sorted({value.slot for value in values})
-    gaps = [slot - before - 1 for before, slot in zip((-1, *slots), slots, strict=False)]
-    words = Layout("<4xI" + "".join(f"{8 * gap}xQ" for gap in gaps))
-    readers = [
-        (1 + slots.index(value.slot), 1 << value.slot, word_decoder(value.type)) for value in values
-    ]
-    unpack, size = words.unpack_from, WORDS.size
-
-    def decode(row: Aggregate) -> tuple[Datum, ...]:
-        if len(row.key) < size:  # damaged
-            return (UNDECODABLE,) * len(readers)
-        found = unpack(row.key)
-        if faults := found[0]:
-            return tuple([FAULT if faults & bit else read(found[n]) for n, bit, read in readers])
-        return tuple([read(found[n]) for n, _, read in readers])
-
-    return decode

@@ -27,9 +27,9 @@ class Lazy(Sequence[_Row]):
     def __getitem__(self, at: int) -> _Row: ...
 
     @overload
-    def __getitem__(self, at: slice) -> list[_Row]: ...
+    def __getitem__(self, at: slice) -> Sequence[_Row]: ...
 
-    def __getitem__(self, at: int | slice) -> _Row | list[_Row]:
+    def __getitem__(self, at: int | slice) -> _Row | Sequence[_Row]:
         wanted = range(self._count)[at]
         if isinstance(wanted, int):
             self._make(wanted + 1)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial, reduce
 from itertools import compress
+from operator import add
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from lbtrace.tables.keys import Ordered
 from lbtrace.tables.narrow import narrowed
 from lbtrace.tables.view import PLAIN, View, arrange, mark
 from lbtrace.text import clean, is_clean, to_json
@@ -138,9 +141,25 @@ def _key_cells(row: Any) -> tuple[str, ...]:
     return str(row.pid), row.name
 
 
-def _align(cells: Iterable[str]) -> str:
-    """How to align a column: numbers and times begin with a digit or a sign."""
-    return ">" if _NUMERIC.issuperset([cell[:1] for cell in cells]) else "<"
+def _padded(column: Sequence[str]) -> Sequence[str]:
+    """The cells of a column, as wide as the widest, and what stands between it and the next one:
+    numbers and times, which begin with a digit or a sign, are flush right."""
+    different = {*column}
+    width = max(map(len, different))
+    right = _NUMERIC.issuperset([cell[:1] for cell in {*column[1:]}])
+    pad = str.rjust if right else str.ljust
+    if len(different) * 4 > len(column):
+        return [pad(cell, width) + "  " for cell in column]
+    made = {cell: pad(cell, width) + "  " for cell in different}
+    return [*map(made.__getitem__, column)]
+
+
+def _all_written(values: Sequence[Any]) -> Sequence[str]:
+    """The values of a column of the key as text."""
+    kinds = {*map(type, values)}
+    if kinds == {str}:
+        return values
+    return [*map(str if kinds <= {int, str} else written, values)]
 
 
 def _keys(table: Table, first: Any) -> tuple[str, ...]:
@@ -180,9 +199,13 @@ def lines(
     have nothing in any row are left out, but for those of the key, and what is below rows unless
     it is to be ``drawn``. The column by which a view has sorted them is marked."""
     named = mark(headings(table, rows), view)
-    columns: list[tuple[str, ...]] = [()] * len(named)
+    columns: list[Sequence[str]] = [()] * len(named)
     used = [True] * len(named)
-    if rows:
+    ranked = isinstance(rows, Ordered) and rows.ranked
+    if isinstance(rows, Ordered) and rows.ranked:
+        texts_of = {rank: str(rank) for rank in {*rows.ranks}}  # many are the same
+        columns = [[*map(texts_of.__getitem__, rows.ranks)], *map(_all_written, rows.key_columns())]
+    elif rows:
         columns = [*zip(*map(table.cells, rows), strict=True)]
         used = [*map(any, columns)] + used[len(columns) :]
         columns += zip(*map(_key_cells, rows), strict=True) if table.keyed else ()
@@ -194,14 +217,14 @@ def lines(
         first = rows[0] if rows else None
         spare = (*table.spare, *map(_heading, reversed(_values(first))))
         texts = narrowed(texts, len(_keys(table, first)), spare, view.width)
-    form = "  ".join(
-        [f"{{:{_align(each[1:])}{max(map(len, each))}}}" for each in texts[:-1]] + ["{}"]
-    )
-    for number, line in enumerate(map(form.format, *texts)):
+    padded = [*map(_padded, texts[:-1]), texts[-1]]
+    joined = reduce(partial(map, add), map(iter, padded))
+    yield next(joined)
+    for row, line in zip(rows, joined, strict=True) if drawn and not ranked else ():
         yield line
-        if number and drawn:
-            yield from table.drawn(rows[number - 1])
-            if len(rows) <= PICTURED:
-                yield from table.picture(rows[number - 1])
+        yield from table.drawn(row)
+        if len(rows) <= PICTURED:
+            yield from table.picture(row)
+    yield from joined
     if drawn:
         yield from table.notes(rows)

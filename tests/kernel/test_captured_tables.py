@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,35 @@ from tests.kernel.test_distributions import ERROR, NESTED, PARTS, TIMED, check, 
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Compile = Callable[[str, list[str], str], Path]
+
+
+PACED = r"""
+#include <stdio.h>
+#include <time.h>
+static long now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000L + t.tv_nsec;
+}
+__attribute__((noipa)) long paced(long n) { return n; }
+int main(void) {
+	long begun[2000];
+	for (int i = 0; i < 2000; i++) {
+		begun[i] = now();
+		paced(i);
+		while (now() - begun[i] < 200000)
+			;
+	}
+	for (int i = 0; i < 2000; i++)
+		printf("%ld\n", begun[i]);
+}
+"""
+"""Calls a function once in 0.2 ms, and prints when."""
+
+SLACK = 2_000_000
+"""ns that a call may begin after the program's own clock, where others take its processor."""
+
+LATEST = 1 << 62
 
 
 @pytest.fixture
@@ -78,6 +108,43 @@ def test_calls_are_chosen_as_export_does(keyed: tuple[Path, list[Made]], lbtrace
     done = lbtrace("count", capture, *chosen, "--format", "json")
     exported = lbtrace("export", capture, *chosen, "--format", "jsonl").stdout
     assert sum(row["count"] for row in json.loads(done.stdout)["count"]) == exported.count('"call"')
+
+
+def test_callers_change_no_table(compiled: Compile, lbtrace: Run, tmp_path: Path) -> None:
+    """Calls with callers are as many, in each thread, as the program logs."""
+    program = compiled("keyed.c", ["gcc", "-O1", "-g", "-pthread", "-D_GNU_SOURCE"], KEYED)
+    capture = tmp_path / "run.lbt"
+    words = ("--func", "keyed", "--stack", "4", "--ring-size", "64M", "-o", capture)
+    done = lbtrace("attach", *words, "--", program, tmp_path / "log")
+    assert "nothing lost" in done.stderr
+    log = made_by(tmp_path / "log")
+    exported = lbtrace("export", capture, "--format", "jsonl").stdout
+    assert exported.count('"callers":') == len(log) == exported.count('"name":"run"')
+    found = {tuple(r.by.values()): r.count for r in python.count(capture, by=["tid", "n"])}
+    assert found == Counter((made.tid, made.n) for made in log)
+    thread = log[0].tid
+    found = {row.by["n"]: row.count for row in python.count(capture, by="n", thread=thread)}
+    assert found == Counter(made.n for made in log if made.tid == thread)
+    rows = json.loads(lbtrace("report", capture, "--by", "thread", "--format", "json").stdout)
+    assert sum(row["calls"] for row in rows["rows"]) == len(log)
+
+
+def test_calls_of_a_time_are_those_of_the_program(
+    compiled: Compile, lbtrace: Run, tmp_path: Path
+) -> None:
+    """Calls are chosen by when they began, whatever they are counted by."""
+    program = compiled("paced.c", ["gcc", "-O1", "-g"], PACED)
+    capture = tmp_path / "run.lbt"
+    done = lbtrace("attach", "--func", "paced", "-o", capture, "--", program)
+    begun = [int(line) for line in done.stdout.splitlines()]
+    for begin, end in ((0, None), (150, None), (0, 300), (150, 300)):
+        first, last = begin * 1_000_000, LATEST if end is None else end * 1_000_000
+        asked = python.latency(capture, begin=first, end=None if end is None else last)
+        (row,) = asked.rows
+        surely = [t for t in begun if first + SLACK <= t - begun[0] <= last - SLACK]
+        perhaps = [t for t in begun if first - SLACK <= t - begun[0] <= last + SLACK]
+        assert len(surely) <= row.count <= len(perhaps)
+        assert len(perhaps) - len(surely) <= 100
 
 
 def test_all_formats_have_what_the_kernel_counts(

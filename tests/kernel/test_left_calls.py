@@ -149,3 +149,11 @@ def test_reports_have_their_times_until_they_were_left(leaving: Path, lbtrace: R
         assert row["total"] >= row["timed"] * (row["min"] or 0)
     done = lbtrace("report", *ALL, "--top", "3", "--", leaving, 5, 8)
     assert "\nand 1 more\n1 call without an end: in CALLS, not in the times\n" in done.stdout
+
+
+def test_no_exception_leaves_a_system_call(lbtrace: Run) -> None:
+    """What sleeps when the trace ends has not returned."""
+    words = ("latency", "--syscall", "nanosleep,clock_nanosleep", "--duration", "500ms", "--kill")
+    done = lbtrace(*words, "--format", "json", "--", "sleep", "60")
+    assert json.loads(done.stdout) == {"histogram": [], "lost": {"uncompared_open": 1}}
+    assert "1 call left out, without a result or duration: 1 that did not return" in done.stderr

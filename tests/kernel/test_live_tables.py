@@ -71,6 +71,10 @@ class Terminal:
                     return frame
         raise AssertionError(f"{what}: {self.written[-2000:]!r}")
 
+    def rest(self) -> str:
+        """What is left on the terminal when the table is no longer renewed."""
+        return "\n".join(self.frames()[-1])
+
     def press(self, keys: str) -> None:
         self.seen = len(self.frames()) - 1
         os.write(self.main, keys.encode())
@@ -154,6 +158,32 @@ def test_keys_sort_filter_and_pause(
     status, _, said = traced.finish()
     assert (status, "nothing lost" in said) == (0, True)
     assert terminal.is_cooked
+
+
+@pytest.mark.parametrize("words", [("count",), ("report",), ("stacks",)])
+def test_the_last_table_is_that_which_was_looked_at(
+    words: tuple[str, ...], working: int, terminal: Terminal, start_lbtrace: Callable[..., Any]
+) -> None:
+    """With its filter, which it names, and without what that hides among what is left out."""
+    traced = start_lbtrace(
+        *(*words, "--func", "alpha,beta,gamma_", "--pid", working, "--interval", "100ms"),
+        *("--top", "1"),
+        **{"stdin": terminal.other, "stdout": terminal.other},
+        env={**os.environ, "TERM": "xterm"},
+    )
+    terminal.shows(lambda frame: any("2 more" in line for line in frame), "the table")
+    terminal.press("/eta\r")
+    terminal.shows(lambda frame: "with eta" in frame[-2] and "more" not in frame[-2], "the filter")
+    terminal.press("q")
+    os.close(terminal.other)
+    status, _, said = traced.finish()
+    assert (status, "nothing lost" in said) == (0, True)
+    last = terminal.rest()
+    assert "beta" in last
+    assert "alpha" not in last
+    assert "gamma_" not in last
+    assert "more" not in last
+    assert f"only {'stacks' if words[0] == 'stacks' else 'rows'} with eta" in last
 
 
 def test_the_terminal_is_as_it_was_where_lbtrace_is_stopped_or_ended(

@@ -121,8 +121,26 @@ def test_reports_of_slow_requests(lbtrace: Run, compiled: Any, tmp_path: Path) -
     said = lbtrace("report", capture, *words).stderr
     check(count(), done.stdout.splitlines())
     assert "calls that were not slow" in said
-    done = lbtrace("latency", *traced, "--slow", "handle=5ms", "--", server)
-    assert "write: lbtrace report --slow handle=5ms" in done.stderr
+
+
+def test_tables_of_slow_requests(lbtrace: Run, compiled: Any) -> None:
+    """The same calls, counted while they are traced; those of each interval add up to all."""
+    server = compiled("server.c", ["gcc", "-O1", "-g", "-pthread"], SERVER)
+    words = ("latency", "--func", "handle", "--func", "step", "--slow", "handle=5ms", "--format")
+    for more in ((), ("--by", "func"), ("--by", "func,tid", "--interval", "20ms")):
+        done = lbtrace(*words, "json", *more, "--", server)
+        assert " counted, nothing lost\n  left out: " in done.stderr
+        log = [line for line in done.stderr.splitlines() if line.count(" ") == 2]
+        log += [line for line in done.stdout.splitlines() if line[:1].isdigit()]
+        logged = [[*map(int, line.split())] for line in log]
+        slow, perhaps = ([n[0] for n in logged if n[by] > 5_000_000] for by in (1, 2))
+        tables = [json.loads(line) for line in done.stdout.splitlines() if line[0] == "{"]
+        found = {"handle": 0, "step": 0}
+        for row in [row for table in tables for row in table.get("histogram", [])]:
+            found[row["by"]["func"] if more else row["name"]] += row["count"]
+        steps = [sum(n % 4 + (n % 9 == 2) for n in each) for each in (slow, perhaps)]
+        assert 8 <= len(slow) <= found["handle"] <= len(perhaps)
+        assert steps[0] <= found["step"] <= steps[1]
 
 
 def test_callers_wait_with_their_calls(lbtrace: Run, compiled: Any, tmp_path: Path) -> None:

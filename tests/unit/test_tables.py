@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
+from collections.abc import Sequence
 
 import pytest
 
@@ -13,7 +13,7 @@ from lbtrace.plan.functions import split_named
 from lbtrace.tables import Table, aggregated, table_of
 from lbtrace.tables.count import Count
 from lbtrace.tables.histogram import Histogram
-from lbtrace.tables.keys import OfKey, in_order
+from lbtrace.tables.keys import Keys, OfKey, in_order
 
 SITE = Site(1, 1)
 
@@ -57,23 +57,25 @@ def test_what_a_source_does_not_have_is_refused() -> None:
         make_plan([], selection)
 
 
+def keys_of(counts: Sequence[int], values: Sequence[object]) -> Keys:
+    """One key for each value, of the function f in process 7."""
+    count = len(counts)
+    rows = [[Aggregate(0, 7, number)] for number in counts]
+    return Keys(plan("count"), [0] * count, [7] * count, [[*values]], rows, [*counts])
+
+
 def test_only_the_rows_that_are_looked_at_are_made() -> None:
     """The first of them are the first of all: the largest, then by their values."""
-    counts = (3, 9, 3, 1, 9, 3)
-    keys = [
-        OfKey(plan("count"), 0, 7, (value,), [Aggregate(0, 7, count)], count)
-        for value, count in zip((10, 9, 2, "x", 1, 1), counts, strict=True)
-    ]
+    keys = keys_of((3, 9, 3, 1, 9, 3), (10, 9, 2, "x", 1, 1))
     made = list[OfKey]()
 
     def row(key: OfKey) -> tuple[int, object]:
         made.append(key)
         return key.count, *key.values
 
-    rows = in_order(keys, attrgetter("count"), row)
-    assert (len(rows), made) == (6, [])
-    assert (rows[:3], len(made)) == ([(9, 1), (9, 9), (3, 1)], 3)
-    assert (rows[0], rows[-1], len(made)) == ((9, 1), (1, "x"), 6)
-    assert [*rows] == rows[:] == [(9, 1), (9, 9), (3, 1), (3, 2), (3, 10), (1, "x")]
+    rows = in_order(keys, keys.counts, row)
+    assert (len(rows), len(rows[:3]), made) == (6, 3, [])
+    assert ([*rows[:3]], len(made)) == ([(9, 1), (9, 9), (3, 1)], 3)
+    assert (rows[0], rows[-1]) == ((9, 1), (1, "x"))
+    assert [*rows] == [*rows[:]] == [(9, 1), (9, 9), (3, 1), (3, 2), (3, 10), (1, "x")]
     assert rows[::-1] == [*rows][::-1]
-    assert len(made) == 6

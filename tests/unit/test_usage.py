@@ -245,7 +245,11 @@ def test_values_that_mean_nothing(capsys, words):
         ("export -- -nosuch.lbt", "-nosuch.lbt cannot be read", "the path of a capture"),
         ("export", "CAPTURE is missing", "write: lbtrace export"),
         ("stacks --each --interval 1s -- ./x", "up nothing, as --interval asks", "leave one"),
-        ("latency --func f --slow g=5ms -- ./x", "--slow g=… is about", "report --slow g=5ms"),
+        (
+            "latency --func f --slow g=5ms --by n -- ./x",
+            "--by n exclude each",
+            "latency run.lbt --by n",
+        ),
         ("export a.lbt b.lbt", "unexpected: b.lbt", "lbtrace export --help"),
     ],
 )
