@@ -58,26 +58,6 @@ static __noinline bool jump_on(const struct hit *at, const struct lbt_spec *spec
 }
 
 /*
- * Where relays are at which calls return that have jumped to what is not watched: how far from the
- * jump, below its probe. Of calls that return elsewhere, the jump is a hit of the next probe.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__type(key, __u64);
-	__type(value, __u8);
-	__uint(max_entries, 1);
-} callers SEC(".maps");
-
-/* Whether the call that jumps here will be seen to return. */
-static __noinline bool returns_to_relay(struct pt_regs *ctx, const struct hit *at, __u64 frame)
-{
-	const __s64 distance = caller_of(ctx, frame) - INSTRUCTION_POINTER(ctx);
-	const __u64 key = (__u64)at->probe << 32 | (__u32)distance;
-
-	return distance == (__s32)distance && bpf_map_lookup_elem(&callers, &key);
-}
-
-/*
  * Whether a call has jumped that returns here, or one of another process may have; the hit is one of
  * its own then.
  */

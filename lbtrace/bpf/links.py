@@ -27,6 +27,7 @@ from lbtrace.bpf.privileges import missing
 from lbtrace.errors import KernelError, UsageError
 from lbtrace.model import CLOSE, NO_BINARY, OPEN, POINT, Plan, Probe
 from lbtrace.probes import PROBES, ROLES, Mode, Source, hooked_pairs
+from lbtrace.probes.sources import AFTER_CALL, finds_returns
 from lbtrace.system.file import File
 
 LATER_SPECS = 1024
@@ -162,7 +163,7 @@ def with_turns(attached: Attachments) -> Attachments:
 
 def programs(mode: Mode, attached: Attachments, plan: Plan | None = None) -> Programs:
     """Return the programs of what is attached in a mode, and how they are loaded; of a ``plan``
-    that may grow also those of markers, which may come later.
+    that may grow also those of markers or relays, which may come later.
 
     Raises `UsageError` where one of them would have to be loaded in two ways.
     """
@@ -171,6 +172,10 @@ def programs(mode: Mode, attached: Attachments, plan: Plan | None = None) -> Pro
         marker = PROBES["marker"]
         how = find_attach_type(marker.attach_type(mode)).LOADING
         found |= dict.fromkeys(marker.programs.values(), how)
+    if plan is not None and finds_returns(plan.probes):
+        for source, role in ((AFTER_CALL, "tail return"), ("uprobe", "landing")):
+            how = find_attach_type(PROBES[source].attach_type(mode)).LOADING
+            found[PROBES[source].programs[role]] = how
     for wanted in attached:
         loading = find_attach_type(wanted.attach).LOADING
         other = found.setdefault(wanted.program, loading)
