@@ -283,7 +283,7 @@ class TailCalls:
         functions = {n: self._leaving[n].function for n in sorted(set().union(*lost.values()))}
         sites = self._placer.sites
         found = find_return_places(self._image, self._stubs, sites, functions, self._avoids)
-        anywhere = Site(0, 0, -sites.machine.return_address_size)
+        anywhere = Site(0, 0, -sites.machine.return_address_size, emulated=True)
         return {
             n: [anywhere, *(s for each in sorted(ways) for s in found.get(each, ()))]
             for n, ways in lost.items()
