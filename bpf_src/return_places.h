@@ -21,11 +21,12 @@ struct return_place {
 	__u32 relay;	/* of the calls */
 };
 
-/* Where a process has mapped the file of a place. */
+/* Where a process has mapped the file of a place, and how many calls have jumped that return there. */
 struct place_mapping {
 	__u64 start;
 	__u64 end;
 	__u64 pid;
+	__u64 jumps;
 };
 
 /* Whether relays are at a place; those that are not here are not decided yet. */
@@ -81,7 +82,7 @@ static __noinline bool returns_to_relay(struct pt_regs *ctx, const struct hit *a
 					const struct lbt_spec *spec)
 {
 	const __u64 caller = caller_of(ctx, at->frame + spec->sp_delta);
-	struct met_place met = { .place.relay = spec->relay };
+	struct met_place met = { .place.relay = spec->relay, .mapping.jumps = 1 };
 	__u64 *address = bpf_map_lookup_elem(&jump_addresses, &at->probe);
 	__u8 *known;
 
@@ -92,6 +93,8 @@ static __noinline bool returns_to_relay(struct pt_regs *ctx, const struct hit *a
 	if (known)
 		return *known;
 #ifndef LBT_EARLY
+	struct place_mapping *before;
+
 	if (!config.learns_places)
 		return false;
 	met.place.address = caller;
@@ -101,6 +104,11 @@ static __noinline bool returns_to_relay(struct pt_regs *ctx, const struct hit *a
 	known = bpf_map_lookup_elem(&return_places, &met.place);
 	if (known)
 		return *known;
+	before = bpf_map_lookup_elem(&met_places, &met.place);
+	if (before) {
+		ADD(&before->jumps, 1);
+		return false;
+	}
 	met.mapping.pid = bpf_get_current_pid_tgid() >> 32;
 	bpf_map_update_elem(&met_places, &met.place, &met.mapping, BPF_NOEXIST);
 #endif

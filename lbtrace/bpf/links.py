@@ -259,6 +259,16 @@ class Links:
         if self._links:
             self._hand_over()
 
+    def since(self, count: int) -> list[Any]:
+        """Return the links that were attached when there were so many already."""
+        return self._links[count:]
+
+    def detach(self, some: list[Any]) -> None:
+        """Detach some of the links."""
+        for link in some:
+            self._links.remove(link)
+            lib.bpf_link__destroy(link)
+
     def abandon(self) -> None:
         """Let `close` return soon: the kernel detaches what is left, in its own time.
 

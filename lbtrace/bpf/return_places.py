@@ -24,7 +24,7 @@ MET = 256
 """Places that wait for that, at most."""
 
 
-PLACE, MAPPING = Layout("<QQII"), Layout("<QQQ")
+PLACE, MAPPING = Layout("<QQII"), Layout("<QQQQ")
 """struct return_place, struct place_mapping."""
 
 
@@ -38,12 +38,14 @@ class Place(NamedTuple):
 
 
 class Met(NamedTuple):
-    """A place that is to be decided, and where process ``pid`` has mapped its file."""
+    """A place that is to be decided, where process ``pid`` has mapped its file, and how many calls
+    have jumped that return there."""
 
     place: Place
     start: int
     end: int
     pid: int
+    jumps: int
 
 
 class Returning(NamedTuple):
@@ -61,6 +63,7 @@ class Returning(NamedTuple):
             "jump_addresses": max(1, len(self.jumps)),
             "return_places": max(1, len(self.places)) + ROOM * self.learns,
             "met_places": MET if self.learns else 1,
+            "place_passes": ROOM if self.learns else 1,
         }
 
     def write(self, maps: Callable[[str], Any]) -> None:
@@ -101,3 +104,22 @@ def take_met(source: Any) -> list[Met]:
             found.append(Met(place, *MAPPING.unpack(ffi.buffer(value))))
         lib.bpf_map__delete_elem(source, key, PLACE.size, 0)
     return found
+
+
+def forget(source: Any, place: Place) -> None:
+    """Take a place from the map ``source``, if it waits there."""
+    lib.bpf_map__delete_elem(source, ffi.from_buffer(PLACE.pack(*place)), PLACE.size, 0)
+
+
+def begin_trial(target: Any, probe: int) -> None:
+    """Let programs count in the map ``target`` how often a relay is hit for no call."""
+    key, value = ffi.new("uint32_t *", probe), ffi.new("uint64_t *")
+    check(lib.bpf_map__update_elem(target, key, 4, value, 8, 0), "begin a trial")
+
+
+def end_trial(target: Any, probe: int) -> int:
+    """Return how often that was, and let it be counted no more."""
+    key, value = ffi.new("uint32_t *", probe), ffi.new("uint64_t *")
+    check(lib.bpf_map__lookup_elem(target, key, 4, value, 8, 0), "end a trial")
+    lib.bpf_map__delete_elem(target, key, 4, 0)
+    return int(value[0])

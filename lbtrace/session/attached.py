@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -33,14 +33,25 @@ class Attached(Struct, frozen=True):
     reach: Reach
     root: int
 
-    def attach(self, plan: Plan, addition: Addition, file: File | None) -> None:
-        """Attach what ``plan`` has got by an addition, which has a new ``file`` or none. Raises
-        `KernelError`."""
+    def attach(
+        self, plan: Plan, addition: Addition, file: File | None, *, apart: bool = False
+    ) -> dict[int, list[Any]]:
+        """Attach what ``plan`` has got by an addition, which has a new ``file`` or none. Return the
+        links by the probe's number, if each is to have its own, ``apart``. Raises `KernelError`."""
         self.specs.grow(plan)
         if file is not None:
             self.probed.add(file, plan)
         wanted = links.attachments(self.mode, plan.probes, addition.after[2])
         self.traced.fill(self.specs)
         self.reader.make_values(self.specs.decoded_registers)
-        own = self.traced, plan, self.specs.cookies
-        self.links.attach(*own, wanted, self.only, self.probed.files)
+        own, to = (self.traced, plan, self.specs.cookies), (self.only, self.probed.files)
+        if not apart:
+            self.links.attach(*own, wanted, *to)
+            return {}
+        found = {}
+        for how, numbers in wanted.items():
+            for number in numbers:
+                count = len(self.links)
+                self.links.attach(*own, {how: [number]}, *to)
+                found[number] = self.links.since(count)
+        return found

@@ -298,3 +298,32 @@ def test_code_that_is_in_no_file(compiled: Any) -> None:
     with lbtrace_module.trace(command=[str(program)], functions=["waits"]) as session:
         calls = [*session.calls()]
     assert [(call.end, call.leads_to) for call in calls] == [("tail", "usleep")] * 200
+
+
+SHARED = """\
+#include <unistd.h>
+static volatile long sink;
+static long rare(long n) { return n + 1; }
+static long (*volatile hook)(long) = rare;
+__attribute__((noipa)) long away(long n) { return hook(n); }
+__attribute__((noipa)) long often(long n) { sink = n; return n; }
+static long (*volatile ways[])(long) = {often, away};
+__attribute__((noipa)) long site(int which, long n) { return ways[which](n) + 1; }
+int main(void)
+{
+	for (int round = 0; round < 20; round++) {
+		for (long n = 0; n < 100000; n++)
+			site(n % 1000 == 0, n);
+		usleep(20000);
+	}
+}
+"""
+
+
+def test_a_place_where_much_else_returns(compiled: Any) -> None:
+    """All of that would pay for the probe: it is taken away again."""
+    program = compiled("shared", ["gcc", "-O2", "-g"], SHARED)
+    with lbtrace_module.trace(command=[str(program)], functions=["away"]) as session:
+        calls = [*session.calls()]
+    assert len(calls) == 2000
+    assert {call.end for call in calls} == {"tail"}
