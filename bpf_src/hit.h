@@ -5,6 +5,7 @@
 
 #include "generic.h"
 #include "jump.h"
+#include "return_places.h"
 #include "stack/send.h"
 #include "stacks.h"
 #include "within.h"
@@ -164,8 +165,7 @@ static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u
 	if (!hit_applies(ctx, spec))
 		return false;
 #ifndef LBT_ATOMIC
-	if (config.callers && spec->otherwise &&
-	    !returns_to_relay(ctx, &at, at.frame + spec->sp_delta)) {
+	if (config.places && spec->otherwise && !returns_to_relay(ctx, &at, spec)) {
 		at.probe += 1;
 		at.spec = spec->otherwise - 1;
 		spec = bpf_map_lookup_elem(&specs, &at.spec);

@@ -257,7 +257,7 @@ struct lbt_spec {
 	__u8 selection[LBT_VALUES]; /* which, as in struct lbt_fetch */
 	__u8 jumps;	  /* the call jumps to another function: enum lbt_jumping, 0: as any that ends */
 	__u16 relay;	  /* of such a jump, and of where calls return that have jumped */
-	__u16 otherwise;  /* 1 more than the spec of the next probe: bpf_src/relays.h; 0: none */
+	__u16 otherwise;  /* 1 more than the spec of the next probe: bpf_src/return_places.h; 0: none */
 	__u32 unless;	  /* processor flags with any of which a hit does not count, */
 	__u32 only;	  /* and with any of which it does; 0: in any case */
 	__u32 go_goid;	  /* offset of g.goid */
@@ -357,7 +357,8 @@ struct lbt_config {
 	__u32 backups;	     /* programs of tracepoints have some */
 	__u32 loops_to_entry; /* some spec is of a function that jumps back to its entry */
 	__u32 relays;	     /* some spec has a relay, or is LBT_UNCOMPARED */
-	__u32 callers;	     /* places where calls that jump away return: bpf_src/relays.h */
+	__u32 places;	     /* of some calls that jump away it is asked where they return */
+	__u32 learns_places; /* also if that was not foreseen (5.17): bpf_src/return_places.h */
 	__u32 rooms;	     /* keys of what is aggregated are values */
 	__u32 by_pid;	     /* the process is in these */
 	__u32 key_texts;     /* texts in these */

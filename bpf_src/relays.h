@@ -57,25 +57,13 @@ static __noinline bool jump_on(const struct hit *at, const struct lbt_spec *spec
 	return spec->jumps == LBT_GOES_ON;
 }
 
-/*
- * Where relays are at which calls return that have jumped to what is not watched: how far from the
- * jump, below its probe. Of calls that return elsewhere, the jump is a hit of the next probe.
- */
+/* How often relays on trial were hit for no call that has jumped, by probe. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__type(key, __u64);
-	__type(value, __u8);
+	__type(key, __u32);
+	__type(value, __u64);
 	__uint(max_entries, 1);
-} callers SEC(".maps");
-
-/* Whether the call that jumps here will be seen to return. */
-static __noinline bool returns_to_relay(struct pt_regs *ctx, const struct hit *at, __u64 frame)
-{
-	const __s64 distance = caller_of(ctx, frame) - INSTRUCTION_POINTER(ctx);
-	const __u64 key = (__u64)at->probe << 32 | (__u32)distance;
-
-	return distance == (__s32)distance && bpf_map_lookup_elem(&callers, &key);
-}
+} place_passes SEC(".maps");
 
 /*
  * Whether a call has jumped that returns here, or one of another process may have; the hit is one of
@@ -86,8 +74,15 @@ static __noinline bool has_jumped(struct hit *at, const struct lbt_spec *spec)
 	struct lbt_call_key key = key_of(at, spec->relay);
 	__u32 *entry = bpf_map_lookup_elem(&jumped_calls, &key);
 
-	if (!entry)
+	if (!entry) {
+		__u64 *passes = config.learns_places
+					? bpf_map_lookup_elem(&place_passes, &at->probe)
+					: NULL;
+
+		if (passes)
+			ADD(passes, 1);
 		return may_be_inherited(at);
+	}
 	at->entry = *entry;
 	bpf_map_delete_elem(&jumped_calls, &key);
 	return true;

@@ -27,6 +27,7 @@ from lbtrace.bpf.privileges import missing
 from lbtrace.errors import KernelError, UsageError
 from lbtrace.model import CLOSE, NO_BINARY, OPEN, POINT, Plan, Probe
 from lbtrace.probes import PROBES, ROLES, Mode, Source, hooked_pairs
+from lbtrace.probes.sources import AFTER_CALL, finds_returns
 from lbtrace.system.file import File
 
 LATER_SPECS = 1024
@@ -162,7 +163,7 @@ def with_turns(attached: Attachments) -> Attachments:
 
 def programs(mode: Mode, attached: Attachments, plan: Plan | None = None) -> Programs:
     """Return the programs of what is attached in a mode, and how they are loaded; of a ``plan``
-    that may grow also those of markers, which may come later.
+    that may grow also those of markers or relays, which may come later.
 
     Raises `UsageError` where one of them would have to be loaded in two ways.
     """
@@ -171,6 +172,10 @@ def programs(mode: Mode, attached: Attachments, plan: Plan | None = None) -> Pro
         marker = PROBES["marker"]
         how = find_attach_type(marker.attach_type(mode)).LOADING
         found |= dict.fromkeys(marker.programs.values(), how)
+    if plan is not None and finds_returns(plan.probes):
+        for source, role in ((AFTER_CALL, "tail return"), ("uprobe", "landing")):
+            how = find_attach_type(PROBES[source].attach_type(mode)).LOADING
+            found[PROBES[source].programs[role]] = how
     for wanted in attached:
         loading = find_attach_type(wanted.attach).LOADING
         other = found.setdefault(wanted.program, loading)
@@ -253,6 +258,16 @@ class Links:
                 tick(len(self._links))
         if self._links:
             self._hand_over()
+
+    def since(self, count: int) -> list[Any]:
+        """Return the links that were attached when there were so many already."""
+        return self._links[count:]
+
+    def detach(self, some: list[Any]) -> None:
+        """Detach some of the links."""
+        for link in some:
+            self._links.remove(link)
+            lib.bpf_link__destroy(link)
 
     def abandon(self) -> None:
         """Let `close` return soon: the kernel detaches what is left, in its own time.

@@ -26,7 +26,6 @@ from lbtrace.bpf.aggregates import (
 from lbtrace.bpf.backup_programs import TURN, TURNS, loses, served_by
 from lbtrace.bpf.features import finds_mappings, has_btf, may_sleep, typed_task
 from lbtrace.bpf.gate import check, check_pointer, start_log
-from lbtrace.bpf.jump_slots import write_callers
 from lbtrace.bpf.kernel_links import KernelLinks
 from lbtrace.bpf.specs import Specs
 from lbtrace.bpf.stack_tables import leave_out_maps
@@ -140,7 +139,7 @@ class TraceObject:
                     check(lib.bpf_map__update_elem(to, first, 4, fd, 4, 0), f"lead to {name}")
             self._filled = 0
             self.fill(specs)
-            write_callers(self.map("callers"), specs.found_callers)
+            specs.returning.write(self.map)
             for cookie, own in (copies or {}).items():
                 copy, config = opened()
                 config.use_only_cookie = True
@@ -305,7 +304,7 @@ class TraceObject:
         kernels warn of programs of probes that allocate some (check_map_prog_compatibility() in
         kernel/bpf/verifier.c)."""
         sizes = {"ring": ring_size, "specs": max(1, len(specs) + later)}
-        sizes["callers"] = max(1, specs.callers)
+        sizes |= specs.returning.sizes()
         if not by_backup:
             sizes["handled"] = 1
         sizes["rooms"] = ROOMS if specs.rooms else 1

@@ -14,8 +14,9 @@ from msgspec import Struct
 from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.bpf.condition_slots import TEXT_SUBJECTS, fill_conditions
 from lbtrace.bpf.fetch_slots import fill, find_chunk_layouts
-from lbtrace.bpf.jump_slots import fill_jump, find_callers
+from lbtrace.bpf.jump_slots import fill_jump
 from lbtrace.bpf.recording import Recording, find_recording
+from lbtrace.bpf.return_places import find_returning
 from lbtrace.errors import UsageError, option
 from lbtrace.machine import Machine
 from lbtrace.model import (
@@ -73,14 +74,13 @@ class Specs:
     is known of them or of calls that are shown where exceptions leave them (``shows_left``);
     ``stack_depth``, so many callers are sent with a call; ``walks_stacks``, stacks are walked, by
     tables where there are ``unwind_tables``; ``relays``, some calls jump to other functions;
-    ``found_callers``, where these return if nothing else tells;
+    ``returning``, where these return if nothing else tells, ``learns``, more of that is found;
     ``within``, only hits below calls of some functions count; ``off_cpu``, how long threads do not
     run is measured, and where they are blocked for ``off_cpu_bound`` ns is an event of
-    ``off_cpu_probe``. Where the plan
-    ``may_grow``, they are ready for all that points may need.
+    ``off_cpu_probe``. Where the plan ``may_grow``, they are ready for all that points may need.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, *, learns: bool = False) -> None:
         probes, later = plan.probes, plan.may_grow
         self._kernel = Machine(plan.machine or os.uname().machine).kernel
         self._numbers: dict[object, int] = {}
@@ -116,15 +116,17 @@ class Specs:
         )
         self.keeping = any(p.keeps for p in probes)
         self.relays = any(p.relay or p.role == "tail" for p in probes)
+        self.returning = find_returning(probes, learns=learns)
+        self.places, self.learns_places = bool(self.returning.jumps), self.returning.learns
         self.within = bool(plan.within)
         self.off_cpu, self.off_cpu_probe, self.off_cpu_bound = measured_off_cpu(plan)
-        self.stack_depth = plan.stack_depth
-        self.walks_stacks = plan.walks_stacks
+        self.stack_depth, self.walks_stacks = plan.stack_depth, plan.walks_stacks
         self.unwind_tables = self.walks_stacks and plan.unwind == "tables"
         layouts = [plan.goroutines(probe) for probe in probes]
         self.go = any(layouts)
-        timed = any(p.aggregates == lib.LBT_SLOT_DURATION for p in probes)
-        self.times_inner = timed and not plan.by and "histogram" in self.actions
+        self.times_inner = (not plan.by and "histogram" in self.actions) and any(
+            p.aggregates == lib.LBT_SLOT_DURATION for p in probes
+        )
         self.shows_left = any(p.shows_left for p in probes)
         self.nesting = self.times_inner or self.shows_left
         aloof = self.actions and not (self.times_inner or self.within)
@@ -153,10 +155,8 @@ class Specs:
     ) -> list[int]:
         """The number of each probe's spec."""
         specs = [0] * len(probes)
-        self.found_callers = find_callers(probes)
-        self.callers = sum(map(len, self.found_callers.values()))
         for number in reversed(range(len(probes))):  # each knows that of the one that follows
-            otherwise = specs[number + 1] + 1 if number in self.found_callers else 0
+            otherwise = specs[number + 1] + 1 if number in self.returning.jumps else 0
             probe, layout = probes[number], layouts[number]
             specs[number] = self._find(
                 number, probe, number in hooked, layout, number in rounds, otherwise

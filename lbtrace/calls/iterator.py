@@ -137,7 +137,7 @@ def describe_plan(plan: Plan) -> str:
     """Return what is traced in a few words: ``2 functions of /bin/prog``."""
     count = len(plan.functions)
     functions = "1 function" if count == 1 else f"{count:,} functions"
-    return f"{functions} of {', '.join(binary.path for binary in plan.binaries)}"
+    return f"{functions} of {', '.join(binary.path for binary in plan.traced)}"
 
 
 class EndedCalls(Visitor):

@@ -40,6 +40,7 @@ from lbtrace.capture.layout import (
 from lbtrace.capture.reported_losses import ReportedLosses
 from lbtrace.errors import CaptureError, UsageError
 from lbtrace.model import Aggregates, Batch, Losses, Plan
+from lbtrace.probes.sources import finds_returns
 
 if TYPE_CHECKING:
     from lbtrace.calls.iterator import Calls
@@ -236,7 +237,7 @@ class Capture:
             raise CaptureError(
                 f"the plan in {self.path} is damaged: {where}{error}", UNREADABLE
             ) from error
-        if plan.may_grow or plan.stack_depth:
+        if plan.may_grow or plan.stack_depth or finds_returns(plan.probes):
             plan = self._with_additions(plan)
         fault = next(find_faults(plan), None)
         if fault is not None:

@@ -180,7 +180,7 @@ def _describe_steps(steps: SingleSteps, session: Session) -> list[str]:
         f" {step * 1e6:.1f} µs each"
     )
     try:
-        images = [Image.open(binary.path) for binary in session.plan.binaries]
+        images = [Image.open(binary.path) for binary in session.plan.traced]
         objects = any(find_objections(images, session.target))
     except BinaryError:  # it has been removed
         objects = True

@@ -27,7 +27,8 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     for number, binary in enumerate(plan.binaries):
         build = f", build-id {binary.build_id}" if binary.build_id else ""
         yield f"{binary.path} ({binary.machine}{build})"
-        yield from _probe_lines(plan, [p for p in plan.probes if p.binary == number])
+        own = (probe for probe in plan.probes if probe.binary == number)
+        yield from _probe_lines(plan, [probe for probe in own if PROBES[probe.source].attach])
     opening = [p for p in plan.probes if p.event and p.role in ("opens", "point")]
     if opening:
         yield "the kernel"

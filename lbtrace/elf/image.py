@@ -206,6 +206,12 @@ class Image:
         segment = self._executable(address)
         return address - segment.address + segment.offset if segment else -1
 
+    def address(self, offset: int) -> int:
+        """Return the virtual address of the code at a position in the file, or -1."""
+        code = (each for each in self.segments if each.type == PT_LOAD and each.flags & PF_X)
+        found = (s.address + offset - s.offset for s in code if 0 <= offset - s.offset < s.size)
+        return next(found, -1)
+
     def room(self, address: int) -> int:
         """Return how many bytes of code there are from virtual ``address`` on, 0 where no
         executable segment holds it."""

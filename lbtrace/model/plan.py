@@ -320,6 +320,13 @@ class Plan(Struct, frozen=True):
         return bool(self.stack_depth) or "stacks" in self.actions
 
     @property
+    def traced(self) -> tuple[Binary, ...]:
+        """The files of which functions are traced; all, where none is of a file."""
+        numbers = {function.binary for function in self.functions}
+        found = tuple(each for n, each in enumerate(self.binaries) if n in numbers)
+        return found or self.binaries
+
+    @property
     def machine(self) -> str:
         """That of the files, empty where there are none."""
         return self.binaries[0].machine if self.binaries else ""

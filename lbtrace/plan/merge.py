@@ -27,8 +27,15 @@ def merge_plans(plans: Sequence[Plan]) -> Plan:
             notes.append(_untraced(plan.binaries[0]))
         first = len(functions)
         functions += (replace(f, binary=number) for f in plan.functions)
+        relays = max((probe.relay for probe in probes), default=0)
         probes += (
-            replace(probe, function=_moved(probe, first), binary=number) for probe in plan.probes
+            replace(
+                probe,
+                function=_moved(probe, first),
+                binary=number,
+                relay=probe.relay and probe.relay + relays,
+            )
+            for probe in plan.probes
         )
         notes += plan.notes
     merged = Plan(binaries, _disambiguated(functions, binaries), tuple(probes), tuple(notes))

@@ -29,7 +29,7 @@ from lbtrace.plan.busy_functions import BusyFunctions
 from lbtrace.plan.placement import Placer
 from lbtrace.plan.return_places import find_return_places
 from lbtrace.plan.return_sites import return_sites
-from lbtrace.probes.sources import AFTER_CALL, OTHERWISE
+from lbtrace.probes.sources import AFTER_ANY_CALL, AFTER_CALL, OTHERWISE
 
 UNKNOWN = "?"
 """Where a jump leads through a pointer."""
@@ -60,13 +60,14 @@ class Leaving(Struct, frozen=True):
 
 class _Group(Struct, frozen=True):
     """What calls have in common that a relay serves; ``level`` distinguishes those of which one
-    jumps to another. Where calls are aggregated, or return to places of their own, they are of one
-    ``function``."""
+    jumps to another. Where calls are aggregated or compared, and return to places, they are of one
+    ``function``. Those that return to ``places`` have relays of their own."""
 
     fetches: tuple[Fetch, ...]
     conditions: tuple[Condition, ...]
     keeps: str
     level: int
+    places: bool = False
     function: int = -1
 
 
@@ -227,17 +228,19 @@ class TailCalls:
         if (values.result_conditions or self._action) and not caller.usual_result:
             return 0
         fetches = values.result_fetches if caller.usual_result else ()
-        function = number if places or self._action else -1
-        group = _Group(fetches, values.result_conditions, values.kept, level, function)
+        function = number if self._action or (places and self._conditional) else -1
+        conditions = values.result_conditions
+        group = _Group(fetches, conditions, values.kept, level, bool(places), function)
         relay = self._groups.setdefault(group, len(self._groups) + 1)
         addresses = (*(exit.site.address for _, exit in returns), *(p.address for p in places))
         sites = [self._relays.setdefault(address, {}) for address in addresses]
-        if any(relay not in at and len(at) >= MOST_RELAYS for at in sites):
+        full = (relay not in at and len(at) >= MOST_RELAYS for at in sites)
+        if any(each and address for each, address in zip(full, addresses, strict=True)):
             return 0
         found = [*(self._seen_at(*each, group) for each in returns)]
         found += [[(place, fetches)] for place in places]
-        source = AFTER_CALL if places else "uprobe"
-        for at, seen in zip(sites, found, strict=True):
+        for at, seen, address in zip(sites, found, addresses, strict=True):
+            source = (AFTER_CALL if address else AFTER_ANY_CALL) if places else "uprobe"
             if relay not in at:
                 made = (self._probe(*each, group, relay) for each in seen)
                 at[relay] = [replace(probe, source=source) for probe in made]
@@ -270,7 +273,8 @@ class TailCalls:
 
     def _find_places(self) -> dict[int, list[Site]]:
         """Where calls return, by their function's number, that may jump to what is not watched: in
-        their callers, and in those of functions that jump to theirs."""
+        their callers, and in those of functions that jump to theirs. First a site at no address,
+        of places that are found while the trace runs."""
         before: dict[int, set[int]] = {number: set() for number in range(len(self._leaving))}
         for number in before:
             for target in self._next(number):
@@ -279,8 +283,10 @@ class TailCalls:
         functions = {n: self._leaving[n].function for n in sorted(set().union(*lost.values()))}
         sites = self._placer.sites
         found = find_return_places(self._image, self._stubs, sites, functions, self._avoids)
+        anywhere = Site(0, 0, -sites.machine.return_address_size, emulated=True)
         return {
-            n: [s for each in sorted(ways) for s in found.get(each, ())] for n, ways in lost.items()
+            n: [anywhere, *(s for each in sorted(ways) for s in found.get(each, ()))]
+            for n, ways in lost.items()
         }
 
     def _is_lost(self, number: int) -> bool:

@@ -1,6 +1,8 @@
 """All sources of probes, each a row of `SOURCES`. How to add one: docs/extending.md."""
 
-from lbtrace.model import Plan
+from collections.abc import Iterable
+
+from lbtrace.model import Plan, Probe
 from lbtrace.probes.source import Source
 
 UNREAD = "syscall, unread"
@@ -8,9 +10,13 @@ UNREAD = "syscall, unread"
 bpf_src/programs/atomic/syscall.h."""
 
 AFTER_CALL = "after call"
+AFTER_ANY_CALL = "after any call"
+"""What relays are that are attached while a trace runs: lbtrace/session/return_places.py. It is not
+attached itself, and on no instruction."""
+
 OTHERWISE = "otherwise"
 """What a hit of the probe before it in the plan is, a jump to another function, where the call will
-not be seen to return: bpf_src/relays.h. It is not attached itself."""
+not be seen to return: bpf_src/return_places.h. It is not attached itself."""
 
 SOURCES = (
     # An instruction of a file, in every process that maps it: uprobes
@@ -40,6 +46,7 @@ SOURCES = (
         attach=("multi", "plain"),
         precedes=True,
     ),
+    Source(name=AFTER_ANY_CALL, programs={}, attach=()),
     Source(name=OTHERWISE, programs={}, attach=()),
     # A place that the authors of a program marked for tracers (USDT): a uprobe that raises a
     # counter in the program while it is attached, by which many decide whether to come there.
@@ -99,6 +106,11 @@ SOURCES = (
         timed=True,
     ),
 )
+
+
+def finds_returns(probes: Iterable[Probe]) -> bool:
+    """Return whether a plan with these probes may get others while it runs, where calls return."""
+    return any(probe.source == AFTER_ANY_CALL for probe in probes)
 
 
 def measured_off_cpu(plan: Plan) -> tuple[int, int, int]:

@@ -6,9 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from lbtrace.bpf import features, links
+from lbtrace.bpf import features
 from lbtrace.bpf.mappings import Mappings
 from lbtrace.errors import KernelError
 from lbtrace.model import Addition, Plan
@@ -18,36 +16,15 @@ from lbtrace.system.file import File
 from lbtrace.system.limits import allow_open_files
 
 if TYPE_CHECKING:
-    from lbtrace.bpf.objects import TraceObject
-    from lbtrace.bpf.ring import RingReader
-    from lbtrace.bpf.specs import Specs
-    from lbtrace.probes import Mode
-    from lbtrace.session.probed_files import ProbedFiles
+    from lbtrace.session.attached import Attached
     from lbtrace.session.request import Request
-    from lbtrace.targets.reach import Reach
-
 
 NOT_ALL = "its markers are not traced, or not all"
 
 
-class Attached(Struct, frozen=True):
-    """Where the probes of additions go: what a session has of the kernel. ``only`` is the process
-    that has them, 0 where all have."""
-
-    traced: TraceObject
-    reader: RingReader
-    specs: Specs
-    links: links.Links
-    mode: Mode
-    only: int
-    probed: ProbedFiles
-
-
 def watch(
     later: Request,
-    reach: Reach,
     attached: Attached,
-    root: int,
     process: int,
     say: Callable[[str], None],
 ) -> Growth | None:
@@ -57,23 +34,23 @@ def watch(
         say("markers in files that are loaded later are not traced: that needs Linux 5.15")
         return None
     allow_open_files(0)  # as far as possible: each file is held open, each plain probe takes two
-    files = LaterFiles(later, reach, attached.probed.files)
+    files = LaterFiles(later, attached.reach, attached.probed.files)
     try:
-        return Growth(files, attached, root, process)
+        return Growth(files, attached, process)
     except KernelError as error:
         say(f"markers in files that are loaded later are not traced: {error.message}")
         return None
 
 
 class Growth:
-    """The additions to a plan, as ``later`` finds them in what the process ``root`` maps and those
+    """The additions to a plan, as ``later`` finds them in what the first process maps and those
     that it forks. The first look is at ``process``, which may have mapped something since its files
     were planned; 0 where it does not run yet. Raises `KernelError`."""
 
-    def __init__(self, later: LaterFiles, attached: Attached, root: int, process: int) -> None:
+    def __init__(self, later: LaterFiles, attached: Attached, process: int) -> None:
         self._later = later
         self._attached = attached
-        self._root = root
+        self._root = attached.root
         self._mappings = Mappings()
         self._due = {process} - {0}
 
@@ -107,16 +84,8 @@ class Growth:
     def _attach(
         self, plan: Plan, addition: Addition, file: File, say: Callable[[str], None]
     ) -> None:
-        to = self._attached
-        to.specs.grow(plan)
-        to.probed.add(file, plan)
-        wanted = links.attachments(to.mode, plan.probes, addition.after[2])
         try:
-            to.traced.fill(to.specs)
-            to.reader.make_values(to.specs.decoded_registers)
-            to.links.attach(
-                *(to.traced, plan, to.specs.cookies, wanted, to.only, to.probed.files),
-            )
+            self._attached.attach(plan, addition, file)
         except KernelError as error:
             say(f"{file.path}: {NOT_ALL}: {error.message}")
         except Exception as error:  # whatever the file leads to, the trace goes on

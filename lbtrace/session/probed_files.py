@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError
 from lbtrace.model import Plan
+from lbtrace.probes import PROBES
 from lbtrace.session.file_content import Content
 from lbtrace.system.file import Change, File
 from lbtrace.system.procfs import directory_of
@@ -63,7 +64,7 @@ class ProbedFiles:
         self._contents: list[Content | None] = []
         self._sites: dict[int, dict[int, None]] = {}
         for probe in plan.probes:
-            if probe.event:
+            if probe.event or not PROBES[probe.source].attach:
                 continue
             sites = self._sites.setdefault(probe.binary, {})
             if len(sites) < LOOKED_AT:

@@ -27,9 +27,9 @@ from lbtrace.targets.reach import Abilities, Reach, find_reach
 if TYPE_CHECKING:
     from lbtrace.bpf.specs import Specs
     from lbtrace.probes import Mode
+    from lbtrace.session.additions import Additions
     from lbtrace.session.aggregation import Aggregation
     from lbtrace.session.callers import Callers
-    from lbtrace.session.growth import Growth
     from lbtrace.session.request import Request
     from lbtrace.session.stack_files import StackFiles
 
@@ -87,7 +87,7 @@ class Session:
         self._alone = False
         self._reach = reach
         self._later = later
-        self._growth: Growth | None = None
+        self._growth: Additions | None = None
         self._callers: Callers | None = None
         self._stack_files: StackFiles | None = None
         self._budget: Budget | None = None
@@ -122,7 +122,7 @@ class Session:
             self.mode = self.options.mode or links.best_mode(
                 kernel, self.plan, guarded=reach.guarded
             )
-            specs = Specs(self.plan)
+            specs = Specs(self.plan, learns=root > 0)
             copies = None if kernel.cookie else links.copies(self.plan, specs.cookies)
             attached = links.with_turns(links.attachments(self.mode, self.plan.probes))
             steps = len(copies or ()) + (single := links.count_single(attached))
@@ -148,7 +148,7 @@ class Session:
                 tick=step,
                 ring_size=self.options.ring_size,
                 whom=processes.find_traced(self.target, root, follow=follow),
-                later=links.LATER_SPECS if self._later else 0,
+                later=links.LATER_SPECS if self._later or specs.returning.learns else 0,
             )
             held.callback(self._object.close)
             self._ring = self._object.ring_fd()
@@ -171,7 +171,7 @@ class Session:
                     tick=step,
                 )
             self._probed.check(mapped=bool(self.target.pid))
-            self._watch_mappings(specs, reach, only, root, held)
+            self._watch_growth(specs, reach, only, root, held)
             self._begin(forget)
             self._resources = held.pop_all()
         return self
@@ -185,21 +185,21 @@ class Session:
     def __exit__(self, *raised: Any) -> None:
         self._resources.__exit__(*raised)
 
-    def _watch_mappings(
+    def _watch_growth(
         self, specs: Specs, reach: Reach, only: int, root: int, held: ExitStack
     ) -> None:
         """Let a plan that may grow do so from now on."""
-        if self._later is None or self.mode is None:
+        if not (self._later or specs.learns_places) or self.mode is None:
             return
-        # Imported here because few plans grow.
-        from lbtrace.session.growth import Attached, watch
+        from lbtrace.session.additions import Additions  # imported here: few plans grow
+        from lbtrace.session.attached import Attached
 
         own = self._object, self._reader, specs, self._links, self.mode
-        to = Attached(*own, only, self._probed)
-        self._growth = watch(self._later, reach, to, root, self.target.pid, self.on_note)
-        if self._growth:
-            held.callback(self._growth.close)
-            self._waiter.register(self._growth.fileno(), select.EPOLLIN)
+        to = Attached(*own, only, self._probed, reach, root)
+        self._growth = Additions(self.plan, self._later, to, self.target.pid, self.on_note)
+        held.callback(self._growth.close)
+        if (descriptor := self._growth.fileno()) >= 0:
+            self._waiter.register(descriptor, select.EPOLLIN)
 
     def _watch_stacks(self, root: int, held: ExitStack) -> None:
         """Before probes are attached: the first stack of a process that runs needs the tables."""
@@ -328,7 +328,7 @@ class Session:
             self.on_note(processes.describe_untraced(children))
 
     def _grow(self, budget: Budget) -> Iterator[Addition]:
-        """What the plan gets of files that were mapped since this was asked last."""
+        """What the plan gets since this was asked last."""
         if self._stack_files:
             self._stack_files.look()
         for addition in self._growth.look(self.plan, self.on_note) if self._growth else ():

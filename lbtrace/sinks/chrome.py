@@ -253,7 +253,7 @@ class Chrome(LineSink):
         self.flush()
         opening = "" if self._separator == _BETWEEN else self._separator
         other = {
-            "program": ", ".join(PurePath(binary.path).name for binary in self._plan.binaries),
+            "program": ", ".join(PurePath(binary.path).name for binary in self._plan.traced),
             "calls": summary.calls,
             "lost": msgspec.structs.asdict(summary.losses),
             "interrupted": summary.interrupted,

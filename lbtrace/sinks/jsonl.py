@@ -102,7 +102,7 @@ class JsonLines(LineSink):
     def __init__(self, stream: Any, plan: Plan, layout: Layout = PLAIN) -> None:
         super().__init__(stream, plan, layout)
         self._names = _Names()
-        self.several = plan.may_grow or len(plan.binaries) > 1
+        self.several = plan.may_grow or len(plan.traced) > 1
         self.grow(plan)
 
     def grow(self, plan: Plan) -> None:

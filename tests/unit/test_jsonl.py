@@ -105,7 +105,9 @@ def test_ends_losses_and_goroutines(script, fib_plan, render):
 
 def test_threads_and_binaries(script, fib_plan, render):
     other = msgspec.structs.replace(fib_plan.binaries[0], path="/lib/other.so")
-    plan = msgspec.structs.replace(fib_plan, binaries=(other, *fib_plan.binaries))
+    second = msgspec.structs.replace(fib_plan.functions[0], binary=1)
+    binaries, functions = (other, *fib_plan.binaries), (*fib_plan.functions, second)
+    plan = msgspec.structs.replace(fib_plan, binaries=binaries, functions=functions)
     script.call(0, 1)
     script.ret(0, 1)
     thread = Thread(5, 7, "fib", 1100, inside=2)
