@@ -20,6 +20,7 @@ class Folded(Report):
     """See the module. Calls without an end, and points, have no time and no line."""
 
     name = "folded"
+    needs_callers = True
 
     def __init__(self, stream: Any, plan: Plan, layout: Layout = PLAIN) -> None:
         super().__init__(stream, plan, layout, settings=PATHS)
