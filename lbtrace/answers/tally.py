@@ -184,6 +184,8 @@ class Tally(Visitor):
     def _is_of_part(self, call: Call) -> bool:
         """Whether a call is of the thread and the time that are asked about."""
         asked, since = self._asked, call.start - (self._first or 0)
+        if not asked.is_of_part:  # slow calls come as they end, so that others began before
+            return True
         if not self._is_of_thread(call.tid, call.goroutine):
             return False
         return since >= asked.begin and (asked.end is None or since <= asked.end)
