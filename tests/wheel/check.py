@@ -18,7 +18,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-WHEEL_LIMIT = 2 << 20
+WHEEL_LIMIT = 9 << 18
 INSTALLED_LIMIT = 25 << 20
 """Bytes: what the wheel, and it with all it depends on, may take."""
 
