@@ -230,7 +230,8 @@ class ConventionHints(Struct, frozen=True):
 
 
 class Prototype(Struct, frozen=True):
-    """A function's parameters and result (None: nothing), from debug information.
+    """A function's parameters and result (None: nothing), from debug information, or from its
+    mangled name.
 
     ``results`` are those of a Go function, which may have several. ``located``
     says of each parameter where debug information puts it at function entry:

@@ -58,7 +58,7 @@ def test_overload(
     possible = {tuple(line[2:5]) for line in lines}
     shown: Counter[int] = Counter()
     lost: Counter[int] = Counter()
-    returned = returns_lost = 0
+    returned = others_lost = 0
     *found, summary = records(text)
     for record in found:
         if record["type"] == "call":
@@ -71,12 +71,14 @@ def test_overload(
                 assert record["end"] == "open"
         elif record["type"] == "loss":
             lost[record["tid"]] += record["entries"]
-            returns_lost += record["count"] - record["entries"]
+            others_lost += record["count"] - record["entries"]
     assert len(made) == 4
     assert shown + lost == made
     assert sum(lost.values()) == summary["lost"]["ring_full_entry"] > 0
-    assert returns_lost == summary["lost"]["ring_full_return"] > 0
-    assert returned + returns_lost <= sum(made.values())
+    returns_lost = summary["lost"]["ring_full_return"]
+    assert 0 < returns_lost <= sum(made.values()) - returned
+    # among the others are forks of the shell, if another trace probes what it runs
+    assert others_lost == returns_lost + summary["lost"]["ring_full_point"]
     assert summary["calls"] == sum(shown.values())
 
 
