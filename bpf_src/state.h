@@ -11,7 +11,7 @@ const volatile struct lbt_config config SEC(".rodata.config") = {};
 const struct lbt_event *event_layout = 0;
 
 __u64 any_lost = 0; /* nothing has been lost while this is 0 */
-__u64 any_unread = 0; /* nor has a text of a system call been unreadable while this is */
+__u64 any_unread = 0; /* nor does a thread have unreadable texts of a system call while this is */
 
 /* With how much data in the ring its reader is to be woken; 0 while it is awake. */
 volatile __u64 wake_at SEC(".bss.wake_at") = 0;

@@ -33,9 +33,8 @@ static __noinline void lose_text(const struct lbt_event *e, const struct lbt_fet
 	lost = bpf_map_lookup_elem(&unread_texts, &tid);
 	if (lost)
 		*lost += 1;
-	else
-		bpf_map_update_elem(&unread_texts, &tid, &one, 0);
-	any_unread = 1;
+	else if (!bpf_map_update_elem(&unread_texts, &tid, &one, 0))
+		ADD(&any_unread, 1);
 }
 
 static __noinline void find_text(const struct lbt_event *e, const struct lbt_fetch *f)

@@ -64,8 +64,8 @@ static __always_inline void forget_unread(void)
 {
 	__u32 tid = bpf_get_current_pid_tgid();
 
-	if (any_unread)
-		bpf_map_delete_elem(&unread_texts, &tid);
+	if (any_unread && !bpf_map_delete_elem(&unread_texts, &tid))
+		ADD(&any_unread, -1);
 }
 
 static __always_inline __u64 find_cookie(void *cookies, __u64 number)
