@@ -105,7 +105,8 @@ def to_pandas(calls: Iterable[Call], *, unit: str = "") -> pandas.DataFrame:
     """Return ``calls`` as a data frame of pandas (https://pandas.pydata.org), a row each.
 
     The columns are those of `to_arrow`; ``start`` and ``duration`` are ``timedelta64[ns]``,
-    names categories, integers that may be missing pandas' nullable ones. With a ``unit`` (``ns``,
+    names categories, integers that may be missing pandas' nullable ones, records and arrays dicts
+    and lists. With a ``unit`` (``ns``,
     ``us``, ``ms``, ``s``) times are numbers of it, and ``start`` counts from the first one: what
     all plots take.
 
@@ -125,7 +126,11 @@ def to_pandas(calls: Iterable[Call], *, unit: str = "") -> pandas.DataFrame:
         arrow.uint64(): pandas.UInt64Dtype(),
         arrow.bool_(): pandas.BooleanDtype(),
     }
-    frame: pandas.DataFrame = to_arrow(calls).to_pandas(types_mapper=kinds.get)
+    table = to_arrow(calls)
+    frame: pandas.DataFrame = table.to_pandas(types_mapper=kinds.get)
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if arrow.types.is_nested(column.type):  # pandas makes floats of integers beside a null
+            frame[name] = pandas.Series(column.to_pylist(), dtype=object)
     if unit:
         frame["start"] -= frame["start"].min()
         for name in frame.columns.intersection(TIMES):

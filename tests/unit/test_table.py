@@ -98,6 +98,8 @@ def test_pandas() -> None:
     assert frame["duration"].dtype == "timedelta64[ns]"
     assert frame["duration"].isna().tolist() == [False, True, False]
     assert frame.groupby("name", observed=True)["duration"].sum()["f"] == pandas.Timedelta(3000)
+    node = Fields("struct node", (Argument("id", 2**53 + 1),))
+    assert lbtrace.to_pandas([call(node), call()])["args.a0"][0] == {"id": 2**53 + 1}
     numbers = lbtrace.to_pandas([call(5), call(6, duration=None)], unit="us")
     assert numbers["start"].tolist() == [0, 0]
     assert numbers["duration"].dtype == "float64"
