@@ -48,6 +48,7 @@ from lbtrace.expressions.unsuited import (
     refuse_declared,
     where_decimals_are,
 )
+from lbtrace.expressions.words import compare_either, is_signed_word
 from lbtrace.model import Condition, Type
 from lbtrace.model.wire_limits import TEXT_LIMIT
 from lbtrace.recognize.fetcher import Fetcher
@@ -117,8 +118,11 @@ class Comparer:
             case Operand() as operand, Constant() as constant:
                 name = _name_of_value(comparison)
                 moment, condition = self._of_number(operator, operand, constant, name)
-                return moment, called_so(
-                    comparison, condition, operand, self._scope, self._of_number
+                compare, scope = self._of_number, self._scope
+                return moment, (
+                    compare_either(condition)
+                    if is_signed_word(operand.type)
+                    else called_so(comparison, condition, operand, scope, compare)
                 )
         return moment, [[condition]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lbtrace.errors import UsageError, option
 from lbtrace.expressions.tree import Comparison, Field, Junction, Name, Number, Test
-from lbtrace.model import UNKNOWN, Type
+from lbtrace.model import Type
 from lbtrace.values.outcome import MOST
 from lbtrace.values.pointer import NIL
 
@@ -29,11 +29,11 @@ def failed(result: Type | None, *, throws: bool) -> Test | None:
         found = _of_errors(result) or _of_numbers(result)
     if found is None:
         what = "it returns nothing that tells of an error"
-        if result is not None and (result == UNKNOWN or not (result.is_known and typed)):
+        if result is not None and not (result.is_known and typed):
             what = "the type of its result is not known"
         elif result is not None and result.has_values:
             what = f"its result tells of no error: {result.name or 'several values'}"
-        if throws and result != UNKNOWN and (result is None or result.is_known):
+        if throws and (result is None or (result.is_known and typed)):
             return None
         hint = "errors are: error of Go, Err of Rust, null pointers, negative numbers"
         raise UsageError(f"{option('errors')}: {what}", hint)
@@ -63,7 +63,7 @@ def _of_errors(result: Type) -> Test | None:
 
 def _of_numbers(result: Type) -> Test | None:
     """That it is null, negative, or an address that is the number of an error."""
-    if result == UNKNOWN or not (result.is_known and result.computes):
+    if not (result.is_known and result.computes):
         return None
     if result.is_address and not result.is_alias():
         numbered = Comparison(0, ">=", RETURNED, Number(0, (1 << 64) - MOST))

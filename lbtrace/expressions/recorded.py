@@ -58,6 +58,7 @@ from lbtrace.expressions.unsuited import no_unit
 from lbtrace.model import Call, Plan
 from lbtrace.values.datum import Datum, Form, Unreadable
 from lbtrace.values.notation import text
+from lbtrace.values.word import HALVES, Half
 
 NULLS = frozenset({"nil", "NULL", "null", "nullptr", "None"})
 TRUTHS = {"true": 1, "false": 0}
@@ -273,7 +274,8 @@ class RecordedTest(Evaluator):
         compare = COMPARISONS.get(test.operator)
         if compare is None or isinstance(left, bytes) or isinstance(right, bytes):
             raise ExpressionError(test.at, "a number is no text", 'write n == 1, path == "/x"')
-        return compare(self._number(left), self._number(right))
+        one, other = self._number(left), self._number(right)
+        return compare(_beside(left, one, other), _beside(right, other, one))
 
     def _as_constant(self, value: Any, other: Any) -> Any:
         """The number that a name stands for which is compared with what has one."""
@@ -356,6 +358,13 @@ class RecordedValue(Evaluator):
                 f"{option(self._option, self._source)}: the capture does not have it",
                 f"record it: lbtrace attach {option('arg', self._source)}",
             )
+
+
+def _beside(value: Any, number: float, other: float) -> float:
+    """The ``number`` of a value where it is compared with an ``other``, as
+    `lbtrace.expressions.words` has it."""
+    is_int = isinstance(value, Half) and abs(other) <= HALVES.start
+    return value.as_int() if is_int else number
 
 
 def _check_units(test: Test) -> None:

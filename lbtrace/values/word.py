@@ -19,6 +19,16 @@ HALVES = range(1 << 31, 1 << 32)
 """Words that a negative ``int`` leaves in a register; a large unsigned one leaves the same."""
 
 
+class Half(Address):
+    """A word in `HALVES`, as an address: how it is shown."""
+
+    __slots__ = ()
+
+    def as_int(self) -> int:
+        """Return what it is, if an ``int`` has left it."""
+        return self - HALVES.stop
+
+
 class Word(Integer, frozen=True, tag="word"):
     """Bytes of which the type is unknown: shown in hexadecimal where they look like an
     address of the program's memory, which unsigned ones do unless they are too small."""
@@ -35,7 +45,9 @@ class Word(Integer, frozen=True, tag="word"):
     def decoder(self) -> Decoder:
         integer = super().decoder()
         if self.signed:
-            return lambda raw: Address(raw) if raw in MAPPED or raw in HALVES else integer(raw)
+            return lambda raw: (
+                Half(raw) if raw in HALVES else Address(raw) if raw in MAPPED else integer(raw)
+            )
         mask = (1 << 8 * self.size) - 1
         return lambda raw: raw & mask if raw & mask < LOWEST_ADDRESS else Address(raw & mask)
 
