@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -46,20 +46,39 @@ class Change(Struct, frozen=True):
 
 
 def compare(before: Sequence[Row], after: Sequence[Row]) -> list[Change]:
-    """Return a change for each row of either, the largest first. Files may lie elsewhere."""
+    """Return a change for each row of either, the largest first. Files may lie elsewhere, and have
+    another name where their functions cannot be taken for others."""
     former, latter = ({_identity(row): row for row in rows} for rows in (before, after))
+    renamed = _find_renamed(former, latter)
     changes = []
-    for identity in former | latter:
-        old, new = former.get(identity), latter.get(identity)
+    for identity in former | {i: row for i, row in latter.items() if i not in renamed.values()}:
+        old, new = former.get(identity), latter.get(renamed.get(identity, identity))
         total = (new.total if new else 0) - (old.total if old else 0)
-        name, _, key, path = identity
+        name, key, path, _ = identity
         mean, noise = _compare_means(old, new)
         changes.append(Change(name, key, path, old, new, total, mean, noise))
     return sorted(changes, key=lambda change: (-abs(change.total), change.name, change.key))
 
 
-def _identity(row: Row) -> tuple[str, str, str, tuple[str, ...]]:
-    return row.name, os.path.basename(row.binary), row.key, row.path
+_Identity = tuple[str, str, tuple[str, ...], str]
+"""The name, key and path of a row, and the name of its file."""
+
+
+def _identity(row: Row) -> _Identity:
+    return row.name, row.key, row.path, os.path.basename(row.binary)
+
+
+def _find_renamed(before: Iterable[_Identity], after: Iterable[_Identity]) -> dict[Any, Any]:
+    """What only one side has in a file of this name, by what only the other one has."""
+    both = {*before} & {*after}
+    sides: list[dict[Any, list[_Identity]]] = [{}, {}]
+    for side, identities in zip(sides, (before, after), strict=True):
+        for identity in identities:
+            if identity not in both:
+                side.setdefault(identity[:-1], []).append(identity)
+    former, latter = sides
+    alone = (of for of in former if len(former[of]) == len(latter.get(of, ())) == 1)
+    return {former[of][0]: latter[of][0] for of in alone}
 
 
 def _compare_means(old: Row | None, new: Row | None) -> tuple[float | None, bool | None]:

@@ -350,6 +350,17 @@ def test_noise_is_told_from_change(before: Row | None, after: Row | None, shown:
     assert " ".join(write_changes(changes).splitlines()[1].split()) == shown
 
 
+def test_files_of_other_names_are_compared_where_only_one_has_the_function() -> None:
+    before = [Row("f", "/old/app", total=5), Row("g", "/old/app"), Row("g", "/lib/libg.so")]
+    after = [Row("f", "/new/app-2", total=9), Row("g", "/new/app-2"), Row("g", "/new/libg-2.so")]
+    changes = {(c.name, (c.before or c.after).binary): c for c in compare(before, after)}
+    assert changes["f", "/old/app"].total == 4
+    assert len(changes) == 5
+    assert not any(c.before and c.after for c in changes.values() if c.name == "g")
+    same = compare(before, [Row("g", "/moved/libg.so"), Row("g", "/new/app-2")])
+    assert sum(bool(c.before and c.after) for c in same) == 2
+
+
 def test_a_capture_has_not_changed_against_itself(
     recorded: str, capfd: Any, tmp_path: Path
 ) -> None:
