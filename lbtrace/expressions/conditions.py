@@ -48,7 +48,6 @@ from lbtrace.expressions.unsuited import (
     refuse_declared,
     where_decimals_are,
 )
-from lbtrace.expressions.words import compare_either, is_signed_word
 from lbtrace.model import Condition, Type
 from lbtrace.model.wire_limits import TEXT_LIMIT
 from lbtrace.recognize.fetcher import Fetcher
@@ -118,11 +117,8 @@ class Comparer:
             case Operand() as operand, Constant() as constant:
                 name = _name_of_value(comparison)
                 moment, condition = self._of_number(operator, operand, constant, name)
-                compare, scope = self._of_number, self._scope
-                return moment, (
-                    compare_either(condition)
-                    if is_signed_word(operand.type)
-                    else called_so(comparison, condition, operand, scope, compare)
+                return moment, called_so(
+                    comparison, condition, operand, self._scope, self._of_number
                 )
         return moment, [[condition]]
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from lbtrace.expressions.operands import Constant, Moment, Operand, Scope, number_in
 from lbtrace.expressions.resolve import compute
 from lbtrace.expressions.tree import Comparison, Name, Operator
+from lbtrace.expressions.words import compare_either, is_signed_word
 from lbtrace.model import Condition, Value
 
 Compare = Callable[[Operator, Operand, Constant, str], tuple[Moment, Condition]]
@@ -19,7 +20,10 @@ def called_so(
     comparison: Comparison, condition: Condition, operand: Operand, scope: Scope, compare: Compare
 ) -> list[list[Condition]]:
     """Return the ``condition`` made of a ``comparison``, and that the operand is called as is
-    written there, if another argument decides about that."""
+    written there, if another argument decides about that; of a word that has no type, what an
+    ``int`` or a ``long`` would be."""
+    if is_signed_word(operand.type):
+        return compare_either(condition)
     sides = [each.name for each in (comparison.left, comparison.right) if isinstance(each, Name)]
     found = next((d for side in sides if (d := operand.type.decided(side))), None)
     if found is None or condition.operator not in ("==", "!="):

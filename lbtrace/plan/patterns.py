@@ -88,9 +88,10 @@ def find(symbols: Symbols, pattern: str, asked: str = "func") -> list[Function]:
     if not matched and (matches := _matcher(pattern, asked)):
         part = _kept(pattern)
         likely = symbols.functions.with_part(part) if part else symbols.functions
-        by_symbol = not _is_regex(pattern) or "_Z" in pattern or "_R" in pattern
+        by_symbol = "_Z" in pattern or "_R" in pattern or not re.search(r"\w", pattern)
         by_source = _MANGLED.match(pattern) is None
-        found = (_named(f, matches, by_symbol=by_symbol, by_source=by_source) for f in likely)
+        sources = _names_for(pattern) if by_source else None
+        found = (_named(f, matches, sources, by_symbol=by_symbol) for f in likely)
         matched = [f for f in found if f]
         if not matched and not _is_regex(pattern):
             matched = [f for f in likely if is_mangled(f.name) and _end_matches(f.name, matches)]
@@ -317,13 +318,22 @@ def _kept(pattern: str) -> str:
 def _sources(name: str) -> Iterator[str]:
     """What a mangled name is in the source, without and with parameter list, in full and as people
     write it; each is made when it is asked for."""
-    for find in (demangle.short, demangle.demangled):
-        full = find(name)
-        yield full
-        if (written := _shorten(full)) != full:
-            yield written
-    if name.startswith("_R") or demangle.short(name)[0] == "<":
-        yield "::".join(split_name(demangle.short(name)))
+    yield from _short_sources(name)
+    yield from _written(demangle.demangled(name))
+
+
+def _short_sources(name: str) -> Iterator[str]:
+    """The same without parameter list."""
+    short = demangle.short(name)
+    yield from _written(short)
+    if name.startswith("_R") or short[0] == "<":
+        yield "::".join(split_name(short))
+
+
+def _written(full: str) -> Iterator[str]:
+    yield full
+    if (written := _shorten(full)) != full:
+        yield written
 
 
 def _shorten(name: str) -> str:
@@ -355,16 +365,27 @@ def _is_regex(pattern: str) -> bool:
     return len(pattern) > 1 and pattern.startswith("/") and pattern.endswith("/")
 
 
+def _names_for(pattern: str) -> Callable[[str], Iterable[str]]:
+    """What of a mangled name's forms in the source a glob or regular expression is to match: those
+    with parameter list only where it has a parenthesis itself."""
+    parentheses = (r"\(", r"\)") if _is_regex(pattern) else ("(", ")")
+    return _sources if any(each in pattern for each in parentheses) else _short_sources
+
+
 def _named(
-    function: Function, matches: Callable[[str], object], *, by_symbol: bool, by_source: bool
+    function: Function,
+    matches: Callable[[str], object],
+    sources: Callable[[str], Iterable[str]] | None,
+    *,
+    by_symbol: bool,
 ) -> Function | None:
-    """The function, if it matches: where not ``by_symbol``, a mangled name is none to match, where
-    not ``by_source`` nothing else is."""
+    """The function, if it matches: where not ``by_symbol``, a mangled name is none to match; where
+    there are no ``sources``, nothing else is."""
     for name in (function.name, *function.aliases):
         if (by_symbol or not is_mangled(name)) and matches(name):
             return _renamed(function, name)
-    if by_source and is_mangled(function.name):
-        return function if any(map(matches, _sources(function.name))) else None
+    if sources and is_mangled(function.name):
+        return function if any(map(matches, sources(function.name))) else None
     return None
 
 

@@ -57,6 +57,17 @@ def test_the_name_asked_for_becomes_the_name():
     assert chosen(table("read=__read"), "__*") == ["__read"]
 
 
+def test_a_glob_matches_parameters_only_where_it_has_a_parenthesis():
+    symbols = table(
+        *("_ZN2db4scanERKSt6vectorI3RowSaIS1_EE", "_ZN2db6RowSet5countEi", "_Z5plain3Row")
+    )
+    assert chosen(symbols, "*Row*") == chosen(symbols, "/Row/") == ["db::RowSet::count"]
+    assert chosen(symbols, "*(*Row*)") == chosen(symbols, r"/\(.*Row/") == ["db::scan", "plain"]
+    assert len(chosen(symbols, "_Z*Row*")) == 3
+    binaries = [BinarySymbols("program", symbols)]
+    assert choose(binaries, ["*"], ["*vector*"])[0] == choose(binaries, ["*"])[0]
+
+
 def test_all_functions_of_a_name_are_meant():
     assert len(select([BinarySymbols("program", table("init", "other", "init"))], ["init"])[0]) == 2
 
