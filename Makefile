@@ -35,12 +35,14 @@ $(OUT)/demo/fib: tests/programs/fib.c
 $(OUT)/demo/bin/lbtrace: $(OUT)/wheel
 	@echo 'installing the wheel into $(OUT)/demo'
 	@$(PYTHON) -m venv --clear $(OUT)/demo
-	@$(OUT)/demo/bin/pip install -q dist/lbtrace-*$$(uname -m).whl
+	@$(OUT)/demo/bin/pip install -q --no-compile dist/lbtrace-*$$(uname -m).whl
 
 # Everything the tests need; all tests but the long ones (make test-slow, make vm-matrix).
-test: $(OUT)/bootstrap-test lint check-wheel test-everyday
+test: $(OUT)/bootstrap-test
+	@$(MAKE) --no-print-directory --output-sync --jobs 2 lint check-wheel
+	@$(MAKE) --no-print-directory test-everyday
 
-# Several at once, then some alone; what fails runs once more.
+# Several at once; what fails runs once more.
 test-everyday: build
 	$(BIN)/python -m tests.runs.everyday
 
@@ -107,7 +109,7 @@ wheel: $(OUT)/bootstrap-build
 SOURCES := $(shell find lbtrace bpf_src build -name out -prune -o -name '__pycache__' -prune -o \
 	-name objects -prune -o -type f ! -name '*.so' -print) pyproject.toml README.md NOTICE $(wildcard licenses/*)
 
-$(OUT)/wheel: $(SOURCES) | $(VENV)/ready
+$(OUT)/wheel: $(SOURCES) | build
 	@echo 'building the wheel'
 	@$(BIN)/pip wheel -q --no-deps --no-build-isolation -w dist .
 	@touch $@
@@ -202,7 +204,7 @@ pin: | $(VENV)/ready
 $(VENV)/ready: build/requirements.txt | $(OUT)/bootstrap-build
 	@echo 'setting up $(VENV)'
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install -q --require-hashes -r build/requirements.txt
+	@$(BIN)/pip install -q --no-compile --require-hashes -r build/requirements.txt
 	@touch $@
 
 clean:

@@ -104,7 +104,11 @@ def objects() -> None:
         for source in sorted((ROOT / "bpf_src").glob("*.bpf.c"))
         for machine in BPF_TARGET
     }
-    _run_all([bpf_compile(*of, to=whole) for whole, of in made.items()])
+    commands = {whole: bpf_compile(*of, to=whole) for whole, of in made.items()}
+    stale = {whole: command for whole, command in commands.items() if not _is_made(whole, command)}
+    _run_all([*stale.values()])
+    for whole, command in stale.items():
+        _note_of(whole).write_text(shlex.join(command))
     shell_files.make()
     for place, make in TABLES.items():
         place.mkdir(parents=True, exist_ok=True)
@@ -123,6 +127,20 @@ def bpf_compile(source: Path, machine: str, to: Path) -> list[str]:
         + [f"-fdebug-prefix-map={ROOT}=.", f"-I{ROOT / 'bpf_src'}", f"-I{OUT / 'include'}"]
         + ["-c", str(source), "-o", str(to)]
     )
+
+
+def _is_made(whole: Path, command: list[str]) -> bool:
+    """Whether a BPF object was made by this command from the sources as they are."""
+    note = _note_of(whole)
+    if not _is_newer(whole) or not note.is_file() or note.read_text() != shlex.join(command):
+        return False
+    sources = (file for file in (ROOT / "bpf_src").rglob("*") if file.is_file())
+    return whole.stat().st_mtime > max(file.stat().st_mtime for file in sources)
+
+
+def _note_of(whole: Path) -> Path:
+    """Where the command stands that has made a BPF object."""
+    return whole.with_suffix(".command")
 
 
 def _strip_debug() -> Path:

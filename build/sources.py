@@ -15,7 +15,9 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 DEBIAN_SUITE = "bookworm"
@@ -55,7 +57,12 @@ ZLIB = Source(
 def fetch(into: Path) -> None:
     """Unpack all sources below ``into``, downloading what is not there."""
     into.mkdir(parents=True, exist_ok=True)
-    for source in (LIBBPF, ELFUTILS, ZLIB):
+    with ThreadPoolExecutor() as pool:  # pip and apt wait for servers of their own
+        list(pool.map(partial(_fetch, into), ((LIBBPF,), (ELFUTILS, ZLIB))))
+
+
+def _fetch(into: Path, sources: tuple[Source, ...]) -> None:
+    for source in sources:
         if (into / source.directory).is_dir():
             continue
         archive = into / source.archive

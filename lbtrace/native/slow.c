@@ -108,6 +108,7 @@ void lbt_slow_free(struct lbt_slow *slow)
 			lbt_free_lane(lane);
 		}
 	lbt_slow_forget(slow->callers);
+	lbt_slow_forget(&slow->sent);
 	free(slow->callers);
 	free(slow->lanes);
 	free(slow->probes);
@@ -143,7 +144,8 @@ int lbt_slow_feed(struct lbt_slow *slow, const void *events, size_t count, const
 		if (kind == LBT_EXEC && lbt_each_lane(slow, event.pid, event.time, 1))
 			return -ENOMEM;
 		if (kind == LBT_CALLERS) {
-			if (lbt_slow_note_callers(slow, &event, blob))
+			if (lbt_slow_take_callers(slow, event.tid) ||
+			    lbt_slow_keep(&slow->sent, &event, blob))
 				return -ENOMEM;
 			blob += event.blob;
 			continue;
@@ -155,6 +157,8 @@ int lbt_slow_feed(struct lbt_slow *slow, const void *events, size_t count, const
 			continue;
 		}
 		lane = lbt_lane_of(slow, &event);
+		if (lbt_slow_take_callers(slow, event.tid))
+			return -ENOMEM;
 		failed = lane ? lbt_slow_step(slow, lane, &event, blob) : -ENOMEM;
 		if (failed)
 			return failed;

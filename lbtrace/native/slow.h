@@ -53,6 +53,7 @@ struct lbt_slow {
 	struct lbt_slow_lane **lanes; /* a hash table of lists */
 	size_t slot_count, lane_count;
 	struct lbt_slow_events *callers; /* those of the event that comes next, or none */
+	struct lbt_slow_events sent; /* callers of events of other threads that are to come */
 	const void *stepped;		 /* that event */
 };
 

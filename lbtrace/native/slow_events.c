@@ -75,6 +75,31 @@ int lbt_slow_note_callers(struct lbt_slow *slow, const struct lbt_event *event, 
 	return lbt_slow_keep(slow->callers, event, blob);
 }
 
+int lbt_slow_take_callers(struct lbt_slow *slow, uint32_t tid)
+{
+	struct lbt_slow_events *sent = &slow->sent;
+	char *blob = sent->blobs;
+
+	for (size_t i = 0; i < sent->count; i++) {
+		char *place = sent->events + i * sizeof(struct lbt_event);
+		struct lbt_event event;
+
+		memcpy(&event, place, sizeof(event));
+		if (event.tid == tid) {
+			if (lbt_slow_note_callers(slow, &event, blob))
+				return -ENOMEM;
+			sent->blob_size -= event.blob;
+			sent->count--;
+			memmove(place, place + sizeof(event), (sent->count - i) * sizeof(event));
+			memmove(blob, blob + event.blob,
+				sent->blob_size - (size_t)(blob - sent->blobs));
+			return 0;
+		}
+		blob += event.blob;
+	}
+	return 0;
+}
+
 int lbt_slow_step(struct lbt_slow *slow, struct lbt_slow_lane *lane,
 		  const struct lbt_event *event, const char *blob)
 {

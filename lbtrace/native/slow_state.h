@@ -60,6 +60,9 @@ int lbt_slow_show_left(struct lbt_slow *slow, const struct lbt_slow_lane *lane,
 /* The callers of the event that comes next. */
 int lbt_slow_note_callers(struct lbt_slow *slow, const struct lbt_event *event, const char *blob);
 
+/* The same, of those that a thread has sent last, if it has: other threads may send between. */
+int lbt_slow_take_callers(struct lbt_slow *slow, uint32_t tid);
+
 /* An event of a lane. */
 int lbt_slow_step(struct lbt_slow *slow, struct lbt_slow_lane *lane,
 		  const struct lbt_event *event, const char *blob);

@@ -239,7 +239,7 @@ def opened() -> list[Image]:
 TYPES = ["", "double", "float", "int", "bool", "char *", "void *"]
 
 
-@settings(deadline=None, max_examples=1000)
+@settings(deadline=None, max_examples=300)
 @given(text=ANY_TEXT, types=st.lists(st.sampled_from(TYPES), min_size=4, max_size=4))
 def test_operands_of_any_text_are_read_or_refused(text: str, types: list[str]) -> None:
     """Also the kernel's program can be given what is fetched of them."""

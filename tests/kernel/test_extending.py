@@ -84,7 +84,7 @@ def _extend(into: Path) -> None:
         assert table.count(successor) == 1
         (into / "lbtrace" / path).write_text(table.replace(successor, text + successor))
     make = f"import native; native.BPF_TARGET = {{'{machine}': native.BPF_TARGET['{machine}']}}"
-    make += "; native.objects()"
+    make += "; native.TABLES.clear(); native.objects()"  # the copy has those already
     subprocess.run([sys.executable, "-c", make], cwd=into / "build", check=True)
 
 

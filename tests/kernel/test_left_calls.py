@@ -80,8 +80,6 @@ def leaving(compiled: Callable[[str, list[str], str], Path]) -> Path:
         ("latency",),
         ("count", "--avg", "duration"),
         ("count", "--by", "retval"),
-        ("count", "--by", "n,retval"),
-        ("count", "--sum", "retval"),
         ("count", "--hist", "retval"),
         ("count", "--where", "retval >= 0"),
     ],

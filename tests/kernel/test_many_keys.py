@@ -71,7 +71,7 @@ def made_by(log: Path) -> list[tuple[str, int, int, int, bool]]:
     return made
 
 
-@pytest.mark.parametrize("by", ["name", "tiny", "shorter", "number", "odd", "name,tiny,odd"])
+@pytest.mark.parametrize("by", ["name", "number", "name,tiny,shorter,odd"])
 def test_thousands_of_keys(many: Path, lbtrace: Run, tmp_path: Path, by: str) -> None:
     """Each is counted once, whatever it is made of, and the largest count comes first."""
     log = tmp_path / "log"

@@ -248,11 +248,12 @@ def test_cpp(command: str, tmp_path: Path, lbtrace: Run) -> None:
     assert re.search(r"this=0x\w+, (a=)?1, (a=)?2, (b=)?3, last=66\) = 72", packed[0])
 
 
-@pytest.fixture
-def c_program(tmp_path: Path) -> Path:
-    unit = tmp_path / "unit.c"
+@pytest.fixture(scope="module")
+def c_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("c")
+    unit = directory / "unit.c"
     unit.write_text(UNIT)
-    return build(tmp_path, C, ".c", "gcc", "-g", "-O0", "-w", "-fno-builtin", str(unit))
+    return build(directory, C, ".c", "gcc", "-g", "-O0", "-w", "-fno-builtin", str(unit))
 
 
 @pytest.mark.parametrize(

@@ -204,25 +204,3 @@ def test_random_signatures(
         agreed += agree(call["result"], truth["result"], f"{call['name']} result")
     assert agreed > 400
     assert hidden < 150
-
-
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-@pytest.mark.parametrize("level", ["-O1", "-O2", "-O3", "-flto"])
-def test_static_functions(
-    calls_and_truth: Trace, compiled: Compile, compiler: str, level: str
-) -> None:
-    """Compilers pass them what they need, return what is used, and do not always say so; at
-    link time they treat all functions so."""
-    text = source(sum(map(ord, compiler + level)), 100)
-    if level != "-flto":
-        text = text.replace("__attribute__((noinline))", "static __attribute__((noinline))")
-    program = compiled(f"static-{compiler}{level}", [compiler, "-g", "-O2", level, "-w"], text)
-    for call, truth in calls_and_truth(program):
-        name = call["name"].split(".")[0]
-        assert name == truth["name"]
-        named = {argument["name"]: argument["value"] for argument in call["args"]}
-        for number, value in enumerate(truth["args"]):
-            # Clones leave out what is not passed to them.
-            assert f"p{number}" in named or call["name"] != name
-            agree(named.get(f"p{number}"), value, f"{call['name']}.p{number}")
-        agree(call["result"], truth["result"], f"{call['name']} result")

@@ -76,17 +76,17 @@ def test_several(
 
 
 @pytest.mark.parametrize("live", [False, True])
-def test_200_000_calls(lbtrace: Run, programs: Path, tmp_path: Path, live: bool) -> None:
+def test_70_000_calls(lbtrace: Run, programs: Path, tmp_path: Path, live: bool) -> None:
     """A sink slower than the program makes memory fill, not the ring."""
     log, capture = tmp_path / "log", tmp_path / "run.lbt"
     # Room for the moments in which a busy machine lets the reader wait.
     output = ("--format", "jsonl", "--ring-size", "64M") if live else ("-o", capture)
-    command = (programs / "truth-O2", log, "alone", 1, 27_000)
+    command = (programs / "truth-O2", log, "alone", 1, 9_600)
     done = lbtrace("attach", "--func", "traced_*", "--strict", *output, "--", *command)
     assert done.returncode == 0, done.stderr
     shown = done if live else lbtrace("export", capture, "--format", "jsonl")
     reported = logged(log)
-    assert sum(map(len, reported.values())) > 200_000
+    assert sum(map(len, reported.values())) > 70_000
     assert traced(shown.stdout) == reported
 
 

@@ -10,10 +10,12 @@ machine (aarch64-linux-gnu-gcc).
 from __future__ import annotations
 
 import fcntl
+import os
 import shlex
 import subprocess
 import sys
 from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -106,6 +108,7 @@ def _compile(into: Path, compiler: str, names: Collection[str] | None) -> None:
     asked = [*shlex.split(compiler), "-dumpmachine"]
     reported = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
     protection = PROTECTION.get(reported.partition("-")[0], "-fcf-protection")
+    commands = []
     for name, recipe in (PROGRAMS | (CLANG if compiler == "gcc" else {})).items():
         if names is not None and name not in names:
             continue
@@ -119,10 +122,15 @@ def _compile(into: Path, compiler: str, names: Collection[str] | None) -> None:
         if source.endswith(".cc"):
             prefix, dash, tool = words[-1].rpartition("-")
             words[-1] = prefix + dash + CXX.get(tool, tool)
-        part = into / f".{name}"
-        command = [*words, *flags, str(HERE / source), "-o", str(part)]
-        subprocess.run(command, check=True)
-        part.rename(made)  # whole, or not there
+        commands.append(([*words, *flags, str(HERE / source)], made))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda each: _run(*each), commands))
+
+
+def _run(command: list[str], made: Path) -> None:
+    part = made.with_name(f".{made.name}")
+    subprocess.run([*command, "-o", str(part)], check=True)
+    part.rename(made)  # whole, or not there
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The everyday tests: several at a time, then those that want the machine for themselves.
+"""The everyday tests, several at a time.
 
     python -m tests.runs.everyday [WHAT PYTEST RUNS ...]    (from the project's root)
 
@@ -14,7 +14,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -39,13 +39,7 @@ PATIENCE = 20
 WORKERS = 2 * (os.cpu_count() or 1)
 """The tests wait for processes half of their time."""
 
-Part = tuple[str, tuple[str, ...]]
-"""Some of the tests: a name, and options of pytest."""
-
-PARTS: tuple[Part, ...] = (
-    ("together", ("-n", str(WORKERS), "--dist", "worksteal", "-m", "not slow and not alone")),
-    ("alone", ("-m", "alone and not slow")),
-)
+TOGETHER = ("-n", str(WORKERS), "--dist", "worksteal", "-m", "not slow", "--durations", "10")
 
 
 @dataclass(frozen=True)
@@ -77,31 +71,22 @@ class Run:
         return self.found is not None and self.found == self.begun and self.outcome.status == status
 
 
-def main(
-    tests: Sequence[str],
-    out: Path,
-    known: Path,
-    parts: Iterable[Part] = PARTS,
-    whole: float = WHOLE,
-) -> int:
-    """Run the parts and judge; returns the exit status."""
-    deadline = time.monotonic() + whole
+def main(tests: Sequence[str], out: Path, known: Path) -> int:
+    """Run the tests and judge; returns the exit status."""
+    deadline = time.monotonic() + WHOLE
     flaky_file, failed_file = out / "flaky.txt", out / "failed.txt"
     for file in (flaky_file, failed_file):
         file.unlink(missing_ok=True)
-    runs = [
-        _pytest(name, [*options, "--durations", "10", *tests], deadline, out)
-        for name, options in parts
-    ]
-    print(table([part.outcome for part in runs]))
-    broken = [part.outcome.name for part in runs if not part.whole]
-    if not any(part.found for part in runs):
-        broken.append("no test was found")
-    failures = {failure.test: failure for part in runs for failure in part.failures}
+    first = _pytest("together", [*TOGETHER, *tests], deadline, out)
+    print(table([first.outcome]))
+    broken = "" if first.whole else "not whole"
+    if not first.found:
+        broken = "no test was found"
+    failures = {failure.test: failure for failure in first.failures}
     if not broken and not failures:
         return 0
     if broken or len(failures) > FEW:
-        reason = f"not whole: {', '.join(broken)}" if broken else f"more than {FEW} failures"
+        reason = broken or f"more than {FEW} failures"
         _tell(failed_file, list(failures.values()))
         print("\n".join(["", *(f"failed: {test}" for test in failures), f"FAILED, {reason}"]))
         return 1
@@ -129,7 +114,7 @@ def _pytest(name: str, options: Sequence[str], deadline: float, out: Path) -> Ru
         *(sys.executable, "-m", "pytest", "-p", "tests.runs.record", "--record", str(record)),
         *("-o", f"cache_dir={out / 'cache' / name}", "--timeout", "300", *options),
     ]
-    # What pytest compiles of the tests serves the second part, and the tests that collect tests.
+    # What pytest compiles of the tests serves the tests that collect tests.
     own = {"PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": "", "PYTHONDONTWRITEBYTECODE": ""}
     environment = os.environ | own
     left = max(1.0, deadline - time.monotonic())

@@ -127,7 +127,6 @@ def _prepare(kernel: Kernel, interpreter: Interpreter, options: argparse.Namespa
             kernel.architecture,
             files.image,
             initrd.build(kernel, files),
-            counted=options.count_instructions,
         ),
         rootfs.build(kernel.architecture, interpreter, options.packages),
         results / PAYLOAD,
@@ -247,9 +246,6 @@ def _parse() -> argparse.Namespace:
         type=Path,
         default=OUT / "results",
         help="where results are left (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--count-instructions", action="store_true", help="emulated, an instruction a nanosecond"
     )
     parser.add_argument("--limit", type=float, default=1500, help="seconds a machine may run")
     parser.add_argument("--jobs", type=int, default=1, help="machines that run at once")

@@ -28,7 +28,6 @@ SEED, FUNCTIONS = 1, 200
 GENERATED = {
     "signatures-gcc-O0": (None, "-O0"),
     "signatures-gcc-O2": (None, "-O2"),
-    "languages-g++": ("languages.cc", "-O0"),
     "kinds-g++-O0": ("kinds.cc", "-O0"),
     "kinds-g++-O2": ("kinds.cc", "-O2"),
     "floats-g++-O0": ("floats.cc", "-O0"),

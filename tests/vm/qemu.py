@@ -48,9 +48,6 @@ class Machine:
     went, in ``__schedule`` on x86 and ``perf_ctx_sched_task_cb`` on arm64; and its cmpxchg16b of
     several processors made kernels from 6.12 on fault while booting."""
 
-    counted: bool = False
-    """Emulated, with a clock that goes by instructions: one takes a nanosecond."""
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -76,7 +73,7 @@ def run(
     cannot be laid down, and `power.SwitchedOff`.
     """
     serial = results / "serial.log"
-    accelerated = not machine.counted and _kvm_works(machine, power)
+    accelerated = _kvm_works(machine, power)
     start = time.monotonic()
     with TemporaryDirectory(dir=results) as directory:
         disk = Path(directory) / "results.img"
@@ -124,7 +121,7 @@ def _boot(
     console = CONSOLE[machine.architecture]
     command = [
         *cpu,
-        *("-accel", "kvm" if kvm else "tcg", *(("-icount", "shift=0") if machine.counted else ())),
+        *("-accel", "kvm" if kvm else "tcg"),
         *("-m", str(machine.memory), "-smp", str(machine.processors if kvm else 1)),
         *("-kernel", str(machine.kernel), "-initrd", str(machine.initrd)),
         *("-append", f"console={console} {PARAMETERS} {parameters}"),

@@ -154,9 +154,9 @@ ROWS = tuple(
             "fib",
         ),
         (
-            "tests/kernel/test_languages.py::test_cpp[g++]",
+            "tests/kernel/test_kinds.py::test_cpp[g++--O0]",
             "structures, and strings and enumerations of C++",
-            "languages-g++",
+            "kinds-g++-O0",
         ),
         (
             "tests/kernel/test_floats.py::test_recursion_is_seen_once_a_call",

@@ -70,7 +70,6 @@ HEAVY = (
 TOOLS = (
     r"\[.*clang",
     r"test_rust",
-    r"test_signatures\.py::test_static",
     r"test_redis",
 )
 """They want programs that guests do not have."""
