@@ -103,25 +103,6 @@ class Dynamic:
         """Whether the file uses its own definitions, whatever others there are."""
         return DT_SYMBOLIC in self._tags or bool(self._first(DT_FLAGS) & DF_SYMBOLIC)
 
-    def tag(self, tag: int) -> int:
-        """Return the first value of a tag, 0 where it is missing."""
-        return self._first(tag)
-
-    def filled_in(self, array: range) -> Iterator[int]:
-        """Return what the loader writes into the words of ``array``, as far as it relocates one
-        after the other. Few of many relocations are wanted: they are searched for by their
-        places."""
-        relative = Machine(self._image.machine).linking.RELATIVE
-        for span in self._tables:
-            at = span.start
-            for place in array[:: WORD.size]:
-                at = _find_row(span, place, at)
-                if at < 0:
-                    break
-                _, info, addend = RELA.unpack_from(span.data, at)
-                if info == relative:
-                    yield addend
-
     @cached_property
     def imports(self) -> Names:
         """The names that the loader looks up for this file: every undefined symbol, and
@@ -273,15 +254,6 @@ class Dynamic:
                 start, room = segment.offset + into, segment.size - into
                 return Span(self._image.data, start, min(size, room))
         return Span()
-
-
-def _find_row(span: Span, place: int, at: int) -> int:
-    """The position in the file of the relocation of ``place``, from ``at`` on; -1 without."""
-    end = span.start + span.size
-    at = span.data.find(WORD.pack(place), at, end)
-    while at >= 0 and ((at - span.start) % RELA.size or at + RELA.size > end):
-        at = span.data.find(WORD.pack(place), at + 1, end)
-    return at
 
 
 class Names:

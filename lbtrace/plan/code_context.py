@@ -8,9 +8,9 @@ from functools import cached_property, partial
 from itertools import accumulate
 
 from lbtrace.elf import plt
+from lbtrace.elf.data_sections import find_data
 from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import PT_LOAD, Image
-from lbtrace.elf.known_starts import find_data, known_starts
 from lbtrace.elf.memory import PF_W, Memory
 from lbtrace.elf.plt import Stubs
 from lbtrace.elf.restartable import find_sequences
@@ -56,9 +56,7 @@ class CodeContext:
         self._table = table
         self._finder = machine.exit_finder()
         self._unwind = Unwind(image)
-        self._contradictions = Contradictions(
-            table, self._unwind, self._finder, self, partial(image.once, known_starts)
-        )
+        self._contradictions = Contradictions(table, self._unwind, self._finder, self)
         self._memory = Memory(image)
         self._patches = sorted({*image.once(Dynamic).patches, *patched})
         self._ends: dict[tuple[int, bool], bool] = {}

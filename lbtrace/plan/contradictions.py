@@ -1,22 +1,17 @@
-"""Symbols of functions that contradict others: they lie amid an instruction of another function.
+"""Symbols of functions that lie amid an instruction of another function.
 
 A probe there would change that instruction, so such a symbol is no known start of code. Compilers
-make none; hand-made files may have some, and symbol tables may be damaged.
-
-Unwind information and what the loader calls (`lbtrace.elf.known_starts`) are believed rather than
-symbols. A symbol that is certain to lie says nothing about others; one that only may lie does.
+make none; hand-made files may have some, and symbol tables may be damaged. Unwind information is
+believed rather than symbols, and the function around another one rather than that.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from enum import IntEnum
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Protocol
 
 from lbtrace.elf.functions import NEIGHBOURS
-from lbtrace.elf.known_starts import KnownStarts
 from lbtrace.elf.symbols import Symbols
 from lbtrace.elf.unwind import Unwind
 from lbtrace.machine.code import Code
@@ -26,12 +21,6 @@ from lbtrace.model import Function
 
 LONGEST_INSTRUCTION = 15
 """Bytes of an instruction, at most (Intel SDM 2.3.11)."""
-
-DEPTH = 8
-"""Functions, each of which the one before is judged by, that are judged for one."""
-
-NEAR = 4096
-"""Bytes after a known start that are judged by it."""
 
 KEPT = 2 * NEIGHBOURS
 """At most this many functions have their instructions kept: several may begin within one."""
@@ -50,86 +39,38 @@ class Bodies(Around, Protocol):
         """Return what lies from ``address`` to ``end``."""
 
 
-class Amid(IntEnum):
-    """Whether a symbol lies amid an instruction."""
-
-    NO = 0
-    MAYBE = 1
-    CERTAIN = 2
-
-
 class Contradictions:
-    """Finds the symbols of one binary that contradict others. ``known_starts`` gives where its code
-    begins by other tables."""
+    """Finds the symbols of one binary that contradict others."""
 
-    def __init__(
-        self,
-        table: Symbols,
-        unwind: Unwind,
-        finder: ExitFinder,
-        around: Bodies,
-        known_starts: Callable[[], KnownStarts],
-    ) -> None:
+    def __init__(self, table: Symbols, unwind: Unwind, finder: ExitFinder, around: Bodies) -> None:
         self._functions = table.functions
         self._cold = table.cold
         self._unwind = unwind
         self._finder = finder
         self._around = around
-        self._known_starts = known_starts
-        self._judged: dict[int, Amid] = {}
+        self._judged: dict[int, bool] = {}
         self._reached: dict[tuple[int, int], dict[int, int]] = {}
 
     def is_amid(self, address: int) -> bool:
         """Return whether ``address``, where a function begins by its symbol, lies amid an
         instruction of another one, or may do so."""
-        return self._amid(address, DEPTH) > Amid.NO
-
-    def _amid(self, address: int, depth: int) -> Amid:
         known = self._judged.get(address)
         if known is None:
-            if not depth:
-                return Amid.NO
-            known = self._judged[address] = self._judge(address, depth - 1)
+            known = self._judged[address] = self._judge(address)
         return known
 
-    def _judge(self, address: int, depth: int) -> Amid:
+    def _judge(self, address: int) -> bool:
         described = self._unwind.range_of(address)
         if described is not None and described.start == address:
-            return Amid.NO
-        known = self._by_known_start(address)
-        if known is not None:
-            return known
-        covered, found = False, Amid.NO
-        for start, stop, body in self._covering(address, described):
-            witness = self._amid(start, depth)
-            if witness == Amid.CERTAIN:
-                continue
-            covered = True
-            within = self._amid_reached((start, stop), body, address)
-            if within and not witness:
-                return Amid.CERTAIN
+            return False
+        for start, stop, find_body in self._covering(address, described):
+            within = self._amid_reached((start, stop), find_body, address)
             if within is None:  # It is not seen to be reached: it may be, by a computed jump.
                 code = self._around.code_between(start, address + LONGEST_INSTRUCTION)
                 within = not self._finder.leads_to(code, address)
             if within:
-                found = Amid.MAYBE
-        if covered or found:
-            return found
-        return Amid.CERTAIN if self._runs_over(address, depth) else Amid.NO
-
-    def _by_known_start(self, address: int) -> Amid | None:
-        """What the last known start says; None where that is nothing."""
-        starts, sections = self._known_starts()
-        if address in starts[bisect_left(starts, address) :][:1]:
-            return Amid.NO
-        certain, section = _last_before(starts, address), _last_before(sections, address)
-        start = max(certain, section)
-        if not start < address <= start + NEAR:
-            return None
-        code = self._around.code_between(start, address + LONGEST_INSTRUCTION)
-        if not self._amid_reached((start, address), partial(Body, (code,)), address):
-            return None
-        return Amid.CERTAIN if start == certain else Amid.MAYBE
+                return True
+        return False
 
     def _covering(
         self, address: int, described: range | None
@@ -152,36 +93,8 @@ class Contradictions:
         ):
             yield described.start, described.stop, partial(around.described, described)
 
-    def _runs_over(self, address: int, depth: int) -> bool:
-        """Whether the code of the function before ``address`` reaches over it: its size may be
-        wrong."""
-        at = address
-        for _ in range(DEPTH):
-            before = self._functions.last_extent(at - 1) if at else None
-            if before is None or self._ends_apart(before, address):
-                return False
-            at = before.start
-            if self._amid(at, depth) == Amid.CERTAIN:
-                continue  # it says nothing: the one before it may
-            code = self._around.code_between(at, address + LONGEST_INSTRUCTION)
-            if self._finder.leads_to(code, address):
-                return False
-            return bool(self._amid_reached((at, address), partial(self._longer, code), address))
-        return False
-
     def _alone(self, extent: range) -> Body:
         return Body((self._around.code_between(extent.start, extent.stop),))
-
-    def _longer(self, code: Code) -> Body:
-        """The body of the function at the beginning of ``code``, as if it reached to its end."""
-        function = self._functions.holding(code.address)
-        body = self._around.body(function) if function is not None else Body((code,))
-        return Body((code, *body.parts[1:]), body.pads)
-
-    def _ends_apart(self, extent: range, address: int) -> bool:
-        """Whether a function ends before ``address``, both by its symbol, which gives its
-        ``extent``, and by unwind information."""
-        return extent.stop < address and self._unwind.range_of(extent.start) == extent
 
     def _amid_reached(
         self, key: tuple[int, int], find_body: Callable[[], Body], address: int
@@ -199,9 +112,3 @@ class Contradictions:
         if any(reached.get(each, 0) > address for each in earlier):
             return True
         return False if address in reached else None
-
-
-def _last_before(starts: Sequence[int], address: int) -> int:
-    """The last of ``starts`` before ``address``; -1 without."""
-    at = bisect_left(starts, address)
-    return starts[at - 1] if at else -1
