@@ -165,7 +165,7 @@ def find_row(type: str) -> Kind | None:
 def type_hook(wanted: type, data: Any) -> Any:
     """Return what makes types of decoded data: msgspec's ``dec_hook`` for all that holds a `Type`.
 
-    A type of an unknown kind becomes one whose values are shown as bytes. Raises `ValueError`
+    A type of an unknown kind becomes one whose values are unknown. Raises `ValueError`
     where the data are none of a type.
     """
     if wanted is not Type:

@@ -131,9 +131,9 @@ def test_the_examples(
     ):
         assert shown in lbtrace_of(extended, "export", capture, "--format", format)
     old = lbtrace_of(ROOT, "export", capture, "--format", "tree")
-    assert "t=<timespec: 01 00 00 00 00 00 00 00 00 65 cd 1d 00 00 00 00>" in old
-    assert "u=&<timespec: 03 00 00 00 00 00 00 00 07 00 00 00 00 00 00 00>" in old
-    assert "{n=5, t=<timespec: 04 00 00 00 00 00 00 00 09 00 00 00 00 00 00 00>}" in old
+    unknown = "<of the kind timespec, which this version does not know>"
+    assert f"t={unknown}, " in old
+    assert f"{{n=5, t={unknown}}}" in old
 
 
 @pytest.mark.host

@@ -1,4 +1,4 @@
-"""Captures of later versions: values of kinds that are not known here are shown as bytes."""
+"""Captures of later versions: values of kinds that are not known here are unreadable."""
 
 from __future__ import annotations
 
@@ -43,20 +43,21 @@ def later(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("capture", "tag", "shown"),
+    ("capture", "tag", "name"),
     [
-        ("kinds-c", "integer", "a=<novelty: fd ff ff ff>"),
-        ("kinds-c", "record", "p=<novelty: 01 00 00 00"),
-        ("kinds-c", "character", "c=<novelty: 78>"),
-        ("string", "string", "s=<novelty: 61 62 63>"),
-        ("vector", "vector", "v=<novelty: 01 00 00 00 02 00 00 00 03 00 00 00"),
-        ("rust", "variants", "novelty: 01 00 00 00"),
-        ("go127", "slice", "<novelty: "),
+        *(
+            ("kinds-c", "integer", "a="),
+            ("kinds-c", "record", "p="),
+            ("kinds-c", "character", "c="),
+        ),
+        *(("string", "string", "s="), ("vector", "vector", "v="), ("rust", "variants", "")),
+        ("go127", "slice", ""),
     ],
 )
-def test_values_of_unknown_kinds_are_shown_as_bytes(later, capfd, capture, tag, shown):
+def test_values_of_unknown_kinds_say_so(later, capfd, capture, tag, name):
     assert main(["export", later(capture, tag), "--format", "tree"]) == 0
-    assert shown in capfd.readouterr().out
+    reason = "of the kind novelty, which this version does not know"
+    assert f"{name}<{reason}>" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("tag", [row.name for row in KINDS if row.type])
