@@ -82,7 +82,7 @@ class ArgumentAssigner:
         if not self._lost and not self._shifts.follow(formal, place):
             self._lost = unknown = self._shifts.reason
         unknown = unknown or self._shifts.why_unreliable(place)
-        listed = bool(formal.pieces or formal.absent) and bool(place.words)
+        listed = bool(formal.pieces) and bool(place.words)
         if separate and not listed:
             return Location(reason=unknown) if unknown else place
         if not separate and _is_word(formal) and 0 <= formal.register < WORD_REGISTERS:

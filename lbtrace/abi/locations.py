@@ -125,7 +125,7 @@ def apart(formal: Formal, take: Callable[[Formal], Location]) -> Location:
     starts: list[int] = []
     for scalar in formal.scalars or ():
         alone = (replace(scalar, offset=0),)
-        undeclared = formal.without_location(absent=(), passed_separately=False)
+        undeclared = formal.without_location(passed_separately=False)
         part = replace(undeclared, size=scalar.size, scalars=alone)
         place = take(part)
         for at in range(0, scalar.size, WORD):
@@ -158,9 +158,6 @@ def as_described(
 def is_absent(formal: Formal, word: Fetch | str, start: int, end: int) -> bool:
     """Return whether debug information has no location for what ``word`` holds by the convention,
     the bytes of ``formal`` from ``start`` to ``end``, but for other parts of it."""
-    last_byte = min(end, formal.size)
-    if any(first <= start and last_byte <= last for first, last in formal.absent):
-        return True
     if not formal.pieces or not _is_in_register(word):
         return False
     return find_piece(formal, start, end) is None

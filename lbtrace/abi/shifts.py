@@ -69,7 +69,7 @@ class Shifts:
 def may_drop(formal: Formal) -> bool:
     """Return whether what comes after ``formal`` may have moved, as it is not passed, or a part of
     it is not."""
-    return formal.may_shift and bool(formal.absent or formal.pieces or formal.missing_reason)
+    return formal.may_shift and bool(formal.pieces or formal.missing_reason)
 
 
 def _register(word: Fetch | str) -> str:

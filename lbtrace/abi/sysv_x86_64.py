@@ -178,7 +178,7 @@ class ArgumentAssigner:
         if pushed:
             self._shifts.confirm(place, pushed)
             return pushed
-        if (formal.pieces or formal.absent) and place.words:
+        if formal.pieces and place.words:
             place = as_described(formal, place, _declared_register, unreliable)
         elif unreliable or not agreed:
             place = Location(reason=unreliable or UNKNOWN)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
@@ -15,7 +14,6 @@ from lbtrace.dwarf import attributes, location_views
 from lbtrace.dwarf.attributes import origins
 from lbtrace.dwarf.passing import Types
 from lbtrace.dwarf.reader import lists
-from lbtrace.dwarf.reader.absent import find_absent
 from lbtrace.dwarf.reader.forms import sleb
 from lbtrace.dwarf.reader.pieces import read_pieces
 from lbtrace.model import Formal
@@ -55,11 +53,6 @@ class Callers(NamedTuple):
     registers: Collection[int]
 
 
-STACK_VALUE = 4
-"""The version of DWARF from which on a location can say what a value is (DW_OP_stack_value):
-before, LLVM leaves out parts that are in no register or memory of their own."""
-
-
 def read_parameter(
     die: Any, own: Any, function: Any, address: int, callers: Callers, types: Types
 ) -> Formal:
@@ -89,12 +82,10 @@ def read_parameter(
     late = None
     if located and not moves(own):
         late = _find_late_reason(held, callers, known=known, llvm=types.llvm)
-    absent = _find_absent(own, expression, formal.size) if located and types.llvm else ()
     if home is None and located and types.llvm and not formal.reference:
         home = _find_pushed(own, expression, stack_pointer(types.machine))
     return replace(
         held if located else formal,
-        absent=absent,
         may_shift=types.llvm and not callers.plain and (callers.known or callers.promotes),
         missing_reason=missing_reason,
         may_be_unset=may_be_unset,
@@ -192,16 +183,6 @@ def _keeps_what_is_passed(
         return bool(held.pieces) or lists.is_passed(expression)
     # One place in the frame throughout may be such a copy.
     return not types.rust and (lists.is_in_registers(expression) or not callers.promotes)
-
-
-def _find_absent(own: Any, expression: bytes, size: int) -> tuple[tuple[int, int], ...]:
-    """The parts for which a variable has no location at the function's first instruction, where
-    ``expression`` is its location, nor later: what the caller pushed LLVM describes only when
-    it is loaded."""
-    if own.unit.version < STACK_VALUE or (expression and not find_absent([expression], size)):
-        return ()
-    later = (each.expression for each in lists.locations(own)) if moves(own) else ()
-    return find_absent(chain(filter(None, [expression]), later), size)
 
 
 def _find_pushed(own: Any, expression: bytes, base: int) -> Home:

@@ -65,7 +65,6 @@ class Types:
         self.llvm = self.rust or "clang" in producer
         self._compiler = "llvm" if self.llvm else "gcc" if producer.startswith("GNU ") else ""
         self._default_code = producers.default_convention(producer)
-        self.follows = producers.follows(producer)
         self._marks_defaulted = producers.marks_defaulted(producer, top.unit.version)
         self._rustc = producers.rustc(producer)
         llvm = producers.llvm(producer)

@@ -13,9 +13,6 @@ MICROSOFT = re.compile(r"^GNU .* -mabi=ms\b")
 LEVEL = re.compile(r" -O(\S*)")
 """Levels of optimisation, among the options that gcc notes."""
 
-UNFOLLOWED = re.compile(r" -fno-var-tracking( |$)")
-"""What gcc notes that does not follow how variables move."""
-
 GCC = re.compile(r"^GNU \S+ (\d+)\.")
 MARKS_DEFAULTED = 7, 5
 """The versions of gcc and DWARF from which on member functions are marked that are defaulted. gcc
@@ -71,12 +68,6 @@ def optimises(producer: str) -> bool:
         return True
     levels = LEVEL.findall(producer)
     return bool(levels) and levels[-1] != "0"
-
-
-def follows(producer: str) -> bool:
-    """Return whether the compiler may have followed how variables move: not where gcc has noted
-    that it does not, nor without optimisation."""
-    return optimises(producer) and not UNFOLLOWED.search(producer)
 
 
 def marks_defaulted(producer: str, dwarf: int) -> bool:

@@ -209,14 +209,11 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
     lost = changed or RETURNS_LESS.search(names) or _may_return_less(die, callers, types)
     if declared is not None and lost:
         result = replace(result, missing_reason=OPTIMISED_OUT)
-    late = not types.llvm and any(p.late_reason is not None for p in parameters)
-    unsure = types.follows and not any(_is_moved(own, callers) for _, own in formals)
-    code = (tuple(lists.ranges(die)) if unsure else ()) if late else None
     complete = not (changed or callers.cloned or less) and declares_all(chain, hints.language)
     made = Prototype(
         *(parameters, result),
         hints=hints,
-        filled_within=code,
+        filled_late=not types.llvm and any(p.late_reason is not None for p in parameters),
         complete=complete,
         leaves_out=less,
         stores_all=callers.plain,
@@ -309,14 +306,6 @@ def _is_followed(die: Any) -> bool:
     if not any("DW_AT_location" in d.attributes for d in formals):
         return False
     return any(map(moves, _variables(die)))
-
-
-def _is_moved(own: Any, callers: Callers) -> bool:
-    """Whether a parameter is throughout in a register in which no caller passes any."""
-    if own is None or "DW_AT_location" not in own.attributes or moves(own):
-        return False
-    held = lists.registers(bytes(own.attributes["DW_AT_location"].value))
-    return any(number not in callers.registers for number in held)
 
 
 def _variables(die: Any) -> Iterator[Any]:

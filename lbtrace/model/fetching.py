@@ -181,8 +181,6 @@ class Formal(Struct, frozen=True):
     """Locations of its parts, where they are listed: no other part is passed."""
     address: int = -1
     """Register that holds the address of a value that is no ``reference``, at function entry."""
-    absent: tuple[tuple[int, int], ...] = ()
-    """Ranges of bytes that have a location nowhere in the function, unlike others."""
     may_shift: bool = False
     """The compiler knows all callers: what follows a part that it does not pass may have moved
     up."""
@@ -237,13 +235,11 @@ class Prototype(Struct, frozen=True):
     says of each parameter where debug information puts it at function entry:
     the DWARF numbers of its registers, its offset from the canonical frame
     address (CFA), or None. These are known to be true where they are ``exact``.
-    ``hints`` say by which convention it is called. ``filled_within`` is not None
-    where any instruction may fill the registers of the parameters with a
-    ``late_reason``, not only the first ones: it is the addresses of the code, or
-    empty where it is certain that debug information does not mean the entry. It is ``complete``
-    where the function certainly takes no more than these parameters. Debug information
-    ``leaves_out`` some, not only at the end. ``otherwise`` is what is true instead if
-    the function has another convention, where debug information leaves out which one it has.
+    ``hints`` say by which convention it is called. It is ``filled_late`` where any instruction may
+    fill the registers of the parameters with a ``late_reason``, not only the first ones. It is
+    ``complete`` where the function certainly takes no more than these parameters. Debug information
+    ``leaves_out`` some, not only at the end. ``otherwise`` is what is true instead if the function
+    has another convention, where debug information leaves out which one it has.
     ``stores_all`` says that it was compiled without optimisation, so that it stores each parameter
     in its frame before it does anything else.
     """
@@ -254,7 +250,7 @@ class Prototype(Struct, frozen=True):
     located: tuple[tuple[int, ...] | int | None, ...] = ()
     exact: bool = False
     hints: ConventionHints = ConventionHints()
-    filled_within: tuple[tuple[int, int], ...] | None = None
+    filled_late: bool = False
     complete: bool = False
     leaves_out: bool = False
     otherwise: Prototype | None = None

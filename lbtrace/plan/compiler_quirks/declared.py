@@ -37,9 +37,7 @@ def locate_declared(machine: Machine, prototype: Prototype) -> Sequence[Location
 
 def as_declared(formal: Formal) -> Formal:
     """Return a parameter without what debug information says of its location."""
-    return formal.without_location(
-        absent=(), derived_from=-1, address=-1, may_be_unset=False, may_shift=False
-    )
+    return formal.without_location(derived_from=-1, address=-1, may_be_unset=False, may_shift=False)
 
 
 def name_register(machine: Machine, number: int) -> str:

@@ -2,8 +2,8 @@
 
 LLVM then has at the function's entry the location of what is assigned: often that of another
 parameter. Of what the function does not read its callers may leave the register as it is, and where
-LLVM knows all of them it drops the parameter. Of those with one location, or in an order that the
-convention does not have, none is shown: which one is passed there only its callers know.
+LLVM knows all of them it drops the parameter. Of those with one location none is shown: which one
+is passed there only its callers know.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
-from itertools import combinations
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -23,10 +22,12 @@ from lbtrace.machine.code import CALLER_STACK, Code
 from lbtrace.model import CFA, Fetch, Formal, Prototype
 from lbtrace.plan.compiler_quirks.declared import is_as_declared, locate_declared, name_register
 from lbtrace.plan.compiler_quirks.function_body import BEGINNING, FunctionBody
-from lbtrace.plan.compiler_quirks.register_order import Source, rank_registers
 
 FrameSize: TypeAlias = Callable[[], int | None]
 """How large a function's frame is: see `Machine.find_frame_size`."""
+
+Source: TypeAlias = tuple[str, int]
+"""Where a value is at entry: `CALLER_STACK` or `FRAME`, and how far from the stack pointer."""
 
 
 FRAME_POINTER, STACK_POINTER = "bp", "sp"
@@ -49,7 +50,7 @@ def settle(prototype: Prototype, body: FunctionBody) -> Prototype:
         return prototype
     frame_size = cache(lambda: machine.find_frame_size(code(BEGINNING)))
     prototype = _without_unread_copies(prototype, body, frame_size)
-    prototype = _without(prototype, Order(machine, prototype, frame_size).find_unreliable())
+    prototype = _without(prototype, _find_replaced(machine, prototype, frame_size))
     elsewhere = {
         number
         for number, formal in enumerate(prototype.parameters)
@@ -167,78 +168,45 @@ def find_home(machine: Machine, location: tuple[int, int], frame_size: FrameSize
     return (CALLER_STACK, where) if where >= after_call else None
 
 
-class Order:
-    """Where debug information has the parameters of a ``prototype`` at entry, and the order in
-    which its convention would."""
+def _find_replaced(machine: Machine, prototype: Prototype, frame_size: FrameSize) -> set[int]:
+    """Return the parameters that are, or may be, where another is, or the convention has one: what
+    is passed there is assigned to them."""
+    parameters = prototype.parameters
+    held = [_list_registers(machine, formal) for formal in parameters]
+    if prototype.leaves_out:
+        # One without a location may be overwritten first: by what is passed in its register.
+        lost = any(_is_lost(machine, formal, frame_size) for formal in parameters)
+        return {n for n, own in enumerate(held) if own} if lost else set()
+    times = Counter(register for registers in held for register in registers)
+    shared = {n for n, own in enumerate(held) if any(times[each] > 1 for each in own)}
+    if not any(held) or any(formal.may_shift for formal in parameters):
+        return shared
+    # What is lost has its place nevertheless.
+    every = replace(
+        prototype, parameters=tuple(replace(formal, missing_reason="") for formal in parameters)
+    )
+    places = [each.all_registers for each in locate_declared(machine, every)]
+    passed = frozenset().union(*places)
+    return shared | {n for n, own in enumerate(held) if (own - places[n]) & passed}
 
-    def __init__(self, machine: Machine, prototype: Prototype, frame_size: FrameSize) -> None:
-        self._machine = machine
-        self._prototype = prototype
-        self._frame_size = frame_size
-        self.found = [self._find(formal) for formal in prototype.parameters]
-        self._ranks = rank_registers(machine.name, prototype.hints)
 
-    def find_unreliable(self) -> set[int]:
-        """Return the parameters that do not follow each other as they would, or are where another
-        is, or would be."""
-        located = [(n, source) for n, source in enumerate(self.found) if source is not None]
-        disordered = {
-            number
-            for one, other in combinations(located, 2)
-            if not self._follows(one[1], other[1])
-            for number in (one[0], other[0])
-        }
-        return disordered | self._find_replaced()
+def _is_lost(machine: Machine, formal: Formal, frame_size: FrameSize) -> bool:
+    """Whether debug information has a parameter nowhere at the entry, or in several pieces."""
+    if formal.pieces or not _is_shown(formal):
+        return True
+    if formal.register >= 0 or formal.derived_from >= 0:
+        return False
+    home = formal.frame_location
+    return home is None or find_home(machine, home, frame_size) is None
 
-    def _find_replaced(self) -> set[int]:
-        """Return the parameters that are, or may be, where another is, or the convention has one,
-        of a function to which all is passed as it is declared: what is passed there is assigned to
-        them."""
-        parameters = self._prototype.parameters
-        held = [self._list_registers(formal) for formal in parameters]
-        if self._prototype.leaves_out:
-            # One without a location may be overwritten first: by what is passed in its register.
-            return {n for n, own in enumerate(held) if own} if None in self.found else set()
-        times = Counter(register for registers in held for register in registers)
-        shared = {n for n, own in enumerate(held) if any(times[each] > 1 for each in own)}
-        if not any(held) or any(formal.may_shift for formal in parameters):
-            return shared
-        # What is lost has its place nevertheless.
-        every = replace(
-            self._prototype,
-            parameters=tuple(replace(formal, missing_reason="") for formal in parameters),
-        )
-        places = [each.all_registers for each in locate_declared(self._machine, every)]
-        passed = frozenset().union(*places)
-        return shared | {n for n, own in enumerate(held) if (own - places[n]) & passed}
 
-    def _find(self, formal: Formal) -> Source | None:
-        if formal.pieces or not _is_shown(formal):
-            return None
-        number = formal.register if formal.register >= 0 else formal.derived_from
-        if number >= 0:
-            return name_register(self._machine, number), 0
-        if formal.frame_location is None:
-            return None
-        return find_home(self._machine, formal.frame_location, self._frame_size)
-
-    def _list_registers(self, formal: Formal) -> set[str]:
-        """The registers in which debug information has a parameter, or parts of it."""
-        if not _is_shown(formal):
-            return set()
-        pieces = (piece.register for piece in formal.pieces)
-        numbers = {formal.register, formal.derived_from, *formal.part_registers, *pieces} - {-1}
-        return {name_register(self._machine, number) for number in numbers}
-
-    def _follows(self, one: Source, other: Source) -> bool:
-        """Return whether something in ``other`` may come after something in ``one``."""
-        if one == other:
-            return False
-        if one[0] == other[0] == CALLER_STACK:
-            return one[1] < other[1]
-        kind, rank = self._ranks.get(one[0], ("", 0))
-        another, later = self._ranks.get(other[0], ("", 0))
-        return kind != another or rank <= later
+def _list_registers(machine: Machine, formal: Formal) -> set[str]:
+    """The registers in which debug information has a parameter, or parts of it."""
+    if not _is_shown(formal):
+        return set()
+    pieces = (piece.register for piece in formal.pieces)
+    numbers = {formal.register, formal.derived_from, *formal.part_registers, *pieces} - {-1}
+    return {name_register(machine, number) for number in numbers}
 
 
 def _is_elsewhere(machine: Machine, formal: Formal, frame_size: FrameSize) -> bool:

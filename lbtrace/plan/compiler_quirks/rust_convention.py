@@ -254,7 +254,6 @@ def _without_locations(prototype: Prototype) -> Prototype:
 
 def _as_declared(formal: Formal) -> Formal:
     return formal.without_location(
-        absent=(),
         address=-1,
         missing_reason="",
         may_be_unset=False,
