@@ -58,7 +58,6 @@ from lbtrace.expressions.unsuited import no_unit
 from lbtrace.model import Call, Plan
 from lbtrace.values.datum import Datum, Form, Unreadable
 from lbtrace.values.notation import text
-from lbtrace.values.word import HALVES, Half
 
 NULLS = frozenset({"nil", "NULL", "null", "nullptr", "None"})
 TRUTHS = {"true": 1, "false": 0}
@@ -363,8 +362,7 @@ class RecordedValue(Evaluator):
 def _beside(value: Any, number: float, other: float) -> float:
     """The ``number`` of a value where it is compared with an ``other``, as
     `lbtrace.expressions.words` has it."""
-    is_int = isinstance(value, Half) and abs(other) <= HALVES.start
-    return value.as_int() if is_int else number
+    return value.beside(other) if is_address(value) else number
 
 
 def _check_units(test: Test) -> None:

@@ -60,6 +60,10 @@ class Address(int, Form):
         """What is known besides, as text."""
         return ""
 
+    def beside(self, number: float) -> int:
+        """Return the number that it is where it is compared with a ``number``."""
+        return self
+
     def with_content(self, content: Datum) -> Datum:
         return Referent(self, content)
 

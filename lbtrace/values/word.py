@@ -24,9 +24,9 @@ class Half(Address):
 
     __slots__ = ()
 
-    def as_int(self) -> int:
-        """Return what it is, if an ``int`` has left it."""
-        return self - HALVES.stop
+    def beside(self, number: float) -> int:
+        """See `Address.beside`: what an ``int`` was that has left it, beside what may be one."""
+        return self - HALVES.stop if abs(number) <= HALVES.start else self
 
 
 class Word(Integer, frozen=True, tag="word"):
