@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -85,13 +85,12 @@ def going_on(left: Sequence[Running], session: Session, args: argparse.Namespace
     ]
 
 
-def untraced_children(pid: int, left: Sequence[Running]) -> list[str]:
+def untraced_children(pid: int, traced: Collection[int]) -> list[str]:
     """Return a line that names the children of the process ``pid`` that run the same program and
-    are not among those traced, which are ``left``: servers start processes that do the work."""
+    are not among those ``traced``: servers start processes that do the work."""
     from lbtrace.system.procfs import children_of, directory_of  # here: most traces see calls
 
     own = f"{directory_of(pid)}/exe"
-    traced = {process.pid for process in left}
     found = [str(n) for n in children_of(pid) if n not in traced]
     same = [each for each in found if is_same(f"{directory_of(each)}/exe", own)]
     if not same:
