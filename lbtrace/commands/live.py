@@ -120,8 +120,12 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
 
 def _plan(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> Plan:
     """What is traced, and how it is shown. Raises `UsageError` where a capture cannot hold it."""
-    # A capture is to say later what is said now.
-    notes = (*prepared.notes, *prepared.plan.notes)
+    notes: tuple[str, ...] = (*prepared.notes, *prepared.plan.notes)
+    if chosen.is_capture:
+        from lbtrace.plan.functions import tells_left_out  # imported here: the plan may be kept
+
+        # It says later what is said now, unless that is about what else could be traced.
+        notes = tuple(note for note in notes if not tells_left_out(note))
     plan = replace(prepared.plan, notes=notes, shown_depth=args.max_depth or 0, **_stacks(args))
     if chosen.is_capture:
         from lbtrace.capture import check_plan

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 
 import pytest
 
@@ -12,7 +11,7 @@ from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import NoMatchError, UsageError
 from lbtrace.model import Function
 from lbtrace.plan import functions
-from lbtrace.plan.functions import merge, split_excluded
+from lbtrace.plan.functions import merge, split_excluded, tells_left_out
 from lbtrace.plan.patterns import BinarySymbols, addressed, matching, means
 from lbtrace.plan.unmatched import COMPARED, nearest
 from lbtrace.validation import split_listed
@@ -327,6 +326,9 @@ def test_all_means_neither_runtimes_nor_start_up_code():
         *(f.address for f in symbols.functions[-2:]),
     }
     assert notes[0].startswith(f"leaves out {len(others)} functions of std")
+    assert tells_left_out(notes[0])
+    (note,) = choose([BinarySymbols("/bin/program", table("main", "_start"))], ["*"])[1]
+    assert note.startswith("leaves out 1 function of start-up code")
     assert len(select(named, ["*", "/./"])[0]) == len(symbols.functions)
     library = [BinarySymbols("/lib/libstdc++.so.6.0.30", symbols)]
     assert len(select(library, ["*"])[0]) == len(symbols.functions)
