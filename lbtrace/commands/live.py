@@ -18,7 +18,14 @@ from lbtrace.commands.account import Account
 from lbtrace.commands.caution import caution
 from lbtrace.commands.control import signals
 from lbtrace.commands.destination import Destination
-from lbtrace.commands.ending import going_on, is_same, killed, status_of, untraced_children
+from lbtrace.commands.ending import (
+    going_on,
+    is_same,
+    killed,
+    status_of,
+    unloaded,
+    untraced_children,
+)
 from lbtrace.commands.output import count_all, describe, make_sink, open_output, render
 from lbtrace.commands.progress import Progress, Steps
 from lbtrace.commands.streams import Stalled, say
@@ -110,6 +117,7 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
                 *describe(summary),
                 *(slow.describe() if slow else ()),
                 *(_describe_steps(steps, session) if steps else ()),
+                *(unloaded(session.plan, args.usdt) if session.plan.may_grow else ()),
                 *_unseen(summary, session.plan, target, args, left),
                 *killed(session),
                 *going_on(left, session, args),
@@ -337,8 +345,6 @@ def _unseen(
         or (plan.functions and any(is_same(run, binary.path) for binary in plan.binaries))
     ):
         return []
-    if not plan.functions:
-        return ["  nothing that was asked for is in the files that were loaded"]
     if not (paths := " or ".join(traced_files(plan))):
         return []
     how = "as --where demands" if args.where else "while it was traced"
