@@ -74,7 +74,6 @@ static __noinline bool in_cgroup(void)
 /* False for a process that is not traced. */
 static __always_inline bool identify(struct hit *who)
 {
-	__u32 tgid;
 
 	if (config.typed_task) {
 		struct task_struct *task = bpf_get_current_task_btf();
@@ -87,7 +86,6 @@ static __always_inline bool identify(struct hit *who)
 		who->pid = ids >> 32;
 		who->tid = ids;
 	}
-	tgid = who->pid;
 	if (config.pidns_inode) {
 		struct bpf_pidns_info ns;
 
@@ -104,7 +102,7 @@ static __always_inline bool identify(struct hit *who)
 		return false;
 	if (!config.root || who->pid == config.root)
 		return true;
-	return config.follow && bpf_map_lookup_elem(&followed, &tgid);
+	return config.follow && bpf_map_lookup_elem(&followed, &who->pid);
 }
 
 /* The number of the current thread in the innermost of its namespaces, 0 in the initial one. */

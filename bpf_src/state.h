@@ -43,7 +43,7 @@ struct {
 	__uint(max_entries, 16384);
 } pending_losses SEC(".maps");
 
-/* Processes followed besides root, by tgid in the initial namespace: their reader's number. */
+/* Processes followed besides root, by their number in the reader's namespace. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__type(key, __u32);

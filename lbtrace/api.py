@@ -7,7 +7,7 @@ with lbtrace.trace(command=["./fib", "4"], functions=["fib"]) as session:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from typing import TypeAlias, get_args
 
@@ -36,6 +36,7 @@ from lbtrace.validation import (
     check_number,
     check_paths,
     check_patterns,
+    check_pids,
     check_text,
     check_texts,
 )
@@ -60,7 +61,7 @@ def trace(
     exclude: str | Sequence[str] = (),
     libcalls: bool = False,
     binary: StrPath | Sequence[StrPath] | None = None,
-    pid: int | None = None,
+    pid: int | Iterable[int] | None = None,
     cgroup: StrPath = "",
     all: bool = False,
     command: Sequence[StrPath] = (),
@@ -91,9 +92,10 @@ def trace(
     """Plan a trace of ``functions``, and return it as a context manager that traces.
 
     Traced is a ``command``, a list of words, which is started (with the processes it forks), a
-    running process ``pid`` (with ``follow`` also those it forks), or every process that runs
-    ``binary``, which may be several. With a command or a pid, that narrows to these files. Or the
-    processes in a ``cgroup`` (version 2) and below it, or ``all`` of the machine, but this one.
+    running process ``pid``, or several (with ``follow`` also those they fork), or every process
+    that runs ``binary``, which may be several. With a command or a pid, that narrows to these
+    files. Or the processes in a ``cgroup`` (version 2) and below it, or ``all`` of the machine, but
+    this one.
 
     ``functions``: names, globs or ``/regular expressions/``, each with ``@BINARY`` at its end of
     that file only, commas between. ``source``: source files whose functions are traced as well:
@@ -156,7 +158,7 @@ def trace(
     elif by or columns:
         raise UsageError("by and columns are about only what is counted", 'add action="count"')
     target = _target(pid, command, follow, user, cgroup, every=all)
-    if not (binaries or target.pid or target.command or target.cgroup or target.every):
+    if not (binaries or target.pids or target.command or target.cgroup or target.every):
         raise UsageError("nothing to trace is named", "give a command, a pid, a cgroup or a binary")
     if options and options.until_last and not (target.command or follow):
         raise UsageError("until_last is about followed processes", "add follow=True, or a command")
@@ -206,7 +208,7 @@ def trace(
 
 
 def _target(
-    pid: int | None,
+    pid: int | Iterable[int] | None,
     command: Sequence[StrPath],
     follow: bool,
     user: str,
@@ -226,5 +228,5 @@ def _target(
         raise UsageError("a user needs a command to run", 'give one: command=["./prog"]')
     if follow and pid is None and not words:
         raise UsageError("follow is about a process and those it forks", "give its pid")
-    number = 0 if pid is None else check_number("pid", pid, 1)
-    return Target(number, words, follow, choose(user) if words else "", group, every)
+    pids = () if pid is None else check_pids(pid)
+    return Target(pids, words, follow, choose(user) if words else "", group, every)

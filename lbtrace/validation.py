@@ -53,6 +53,16 @@ def check_number(name: str, value: object, least: int, most: int = LARGEST) -> i
     return number
 
 
+def check_pids(value: object) -> tuple[int, ...]:
+    """Return the numbers of one process, or of several, each once."""
+    several = isinstance(value, Iterable) and not isinstance(value, str | bytes)
+    values: Iterable[object] = value if several else [value]  # type: ignore[assignment]  # tested
+    pids = [check_number("pid", each, 1) for each in values]
+    if not pids:
+        raise UsageError("pid is empty", "give the pid of a process")
+    return tuple(dict.fromkeys(pids))
+
+
 def check_boolean(name: str, value: object) -> bool:
     """Return ``value``, which is True or False."""
     if not isinstance(value, bool):

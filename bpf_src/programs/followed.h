@@ -11,19 +11,17 @@ WITH_BACKUPS(sched_process_fork, forked)
 {
 	struct task_struct *child = (struct task_struct *)args[1];
 	__u32 pid = BPF_CORE_READ(child, pid), tgid = BPF_CORE_READ(child, tgid);
-	__u32 number = tgid;
+	__u32 number = config.pidns_inode ? number_of(child) : tgid;
 	struct hit parent;
 
 	if (is_handled_fork(LBT_FORKED, child, by) || pid != tgid)
 		return 0;
 	if (identify(&parent)) {
 		increment(LBT_CHILDREN);
-		if (config.pidns_inode)
-			number = number_of(child);
-		if (bpf_map_update_elem(&followed, &tgid, &number, 0))
+		if (bpf_map_update_elem(&followed, &number, &number, 0))
 			increment(LBT_UNCOUNTED); /* its calls are not seen */
 	} else {
-		bpf_map_delete_elem(&followed, &tgid);
+		bpf_map_delete_elem(&followed, &number);
 	}
 	return 0;
 }
@@ -36,9 +34,9 @@ SEC("?raw_tp/sched_process_exit")
 int exited(__u64 *args)
 {
 	struct task_struct *task = (struct task_struct *)args[0];
-	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct hit who;
 
-	if (!BPF_CORE_READ(task, signal, live.counter))
-		bpf_map_delete_elem(&followed, &tgid);
+	if (!BPF_CORE_READ(task, signal, live.counter) && identify(&who))
+		bpf_map_delete_elem(&followed, &who.pid);
 	return 0;
 }

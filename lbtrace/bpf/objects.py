@@ -48,9 +48,8 @@ class Loading(Struct, frozen=True):
 
 
 class Whom(Struct, frozen=True):
-    """Whose hits are traced: of process ``root`` (0: of all), and of those it forks if one is to
-    ``follow``; of these only those in the ``cgroup`` of this number (0: in any), and not those of
-    process ``own``."""
+    """Whose hits are traced: of process ``root`` (0: of all), and of followed ones if one is to
+    ``follow``; only in the ``cgroup`` of this number (0: in any), and not of process ``own``."""
 
     root: int = 0
     follow: bool = False
@@ -74,11 +73,10 @@ ALLOCATING = ("followed", "met_stacks", "open_calls", "outermost", "rooms")
 class TraceObject:
     """``trace.bpf.o``, loaded: its programs and maps.
 
-    ``programs`` are those to load; the others cost nothing. ``copies`` are
-    further ones, by the cookie of the one probe each set of them serves: for
-    kernels whose programs cannot ask for the cookie; ``tick`` is called for each.
-    ``whom`` narrows tracing to some processes. ``later`` is how many
-    specs there is room for besides those that there are. Raises `KernelError`.
+    ``programs`` are those to load. ``copies`` are further ones, by the cookie of the one probe each
+    set of them serves: for kernels whose programs cannot ask for the cookie; ``tick`` is called for
+    each. ``whom`` narrows tracing to some processes. ``later`` is how many specs there is room for
+    besides. Raises `KernelError`.
     """
 
     def __init__(
@@ -269,21 +267,28 @@ class TraceObject:
             found.append((loss.pid, loss.tid, goroutine, tuple(loss.lost)))
         return found
 
+    def follow(self, pid: int) -> None:
+        """Let a process be one of `followed`."""
+        key = ffi.new("uint32_t *", pid)
+        check(lib.bpf_map__update_elem(self.map("followed"), key, 4, key, 4, 0), "follow a process")
+
+    def unfollow(self, pid: int) -> None:
+        """Undo `follow`, if its end has not done so."""
+        lib.bpf_map__delete_elem(self.map("followed"), ffi.new("uint32_t *", pid), 4, 0)
+
     def follows(self, pid: int) -> bool:
         """Return whether a process is among those of `followed`."""
         key, value = ffi.new("uint32_t *", pid), ffi.new("uint32_t *")
         return not lib.bpf_map__lookup_elem(self.map("followed"), key, 4, value, 4, 0)
 
     def followed(self) -> list[int]:
-        """Return the pids of processes that are followed, besides the first; some may have
-        ended."""
+        """Return the pids of processes that are followed besides root; some may have ended."""
         pids: list[int] = []
-        key, following, pid = (ffi.new("uint32_t *") for _ in range(3))
-        processes, before = self.map("followed"), ffi.NULL
+        key, following, before = ffi.new("uint32_t *"), ffi.new("uint32_t *"), ffi.NULL
+        processes = self.map("followed")
         while lib.bpf_map__get_next_key(processes, before, following, 4) == 0:
             key[0], before = following[0], key
-            if not lib.bpf_map__lookup_elem(processes, key, 4, pid, 4, 0):
-                pids.append(pid[0])
+            pids.append(key[0])
         return pids
 
     def _config(self, handle: Any) -> Any:

@@ -14,7 +14,7 @@ from lbtrace.commands.options import (
     natural,
     nonempty,
     pointers,
-    process,
+    processes,
     repeatable,
     seconds,
     size,
@@ -138,7 +138,14 @@ def add_selection(parser: argparse.ArgumentParser) -> _ArgumentGroup:
     """Add the options that select processes and what is traced of them."""
     what = parser.add_argument_group("what to trace")
     repeatable(what, "--binary", "PATH", "program or library; a bare name is looked up")
-    what.add_argument("-p", "--pid", metavar="PID", type=process, help="trace only this process")
+    what.add_argument(
+        *("-p", "--pid"),
+        metavar="PID",
+        type=processes,
+        action="extend",
+        default=[],
+        help="trace only this process, or these: 8631,8633 (repeatable)",
+    )
     what.add_argument(
         "--follow",
         action="store_true",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -85,25 +85,32 @@ def going_on(left: Sequence[Running], session: Session, args: argparse.Namespace
     ]
 
 
-def untraced_children(pid: int, left: Sequence[Running]) -> list[str]:
+def untraced_children(pid: int, traced: Collection[int]) -> list[str]:
     """Return a line that names the children of the process ``pid`` that run the same program and
-    are not among those traced, which are ``left``: servers start processes that do the work."""
+    are not among those ``traced``: servers start processes that do the work."""
     from lbtrace.system.procfs import children_of, directory_of  # here: most traces see calls
 
     own = f"{directory_of(pid)}/exe"
-    traced = {process.pid for process in left}
     found = [str(n) for n in children_of(pid) if n not in traced]
     same = [each for each in found if is_same(f"{directory_of(each)}/exe", own)]
     if not same:
         return []
-    import shlex  # imported here because few processes have any
-
     more = f" and {len(same) - NAMED:,} more" if len(same) > NAMED else ""
     what = (
         f"child {same[0]} is" if len(same) == 1 else f"children {', '.join(same[:NAMED])}{more} are"
     )
-    every = f"--binary {shlex.quote(os.readlink(own))} without --pid all that run it"
-    return [f"  its {what} not traced: --pid {same[0]} traces one, {every}"]
+    verb = "traces it" if len(same) == 1 else "traces them"
+    return [f"  its {what} not traced: --pid {','.join(same)} {verb}"]
+
+
+def unloaded(plan: Plan, markers: Sequence[str]) -> list[str]:
+    """Return a line for those of the patterns of ``markers`` of which ``plan`` has none at the end:
+    the trace has waited for a file that has them."""
+    from lbtrace.plan.patterns import matching  # imported here because few trace markers
+
+    known = {function.name for function in plan.functions}
+    wanted = [each for each in markers if not matching(known, [each.partition("@")[0]], "usdt")]
+    return [f"  {each}: no file that was loaded has this marker" for each in wanted]
 
 
 def _runs(process: Running, plan: Plan) -> bool:

@@ -80,7 +80,7 @@ def _mapped(args: argparse.Namespace) -> Image:
     from lbtrace.session.request import Request
     from lbtrace.targets.images import open_images
 
-    target = Target(pid=args.pid)
+    target = Target((args.pid,))
     request = Request(
         target=target,
         binaries=(args.binary,) if args.binary else (),

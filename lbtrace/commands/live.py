@@ -18,10 +18,18 @@ from lbtrace.commands.account import Account
 from lbtrace.commands.caution import caution
 from lbtrace.commands.control import signals
 from lbtrace.commands.destination import Destination
-from lbtrace.commands.ending import going_on, is_same, killed, status_of, untraced_children
+from lbtrace.commands.ending import (
+    going_on,
+    is_same,
+    killed,
+    status_of,
+    unloaded,
+    untraced_children,
+)
 from lbtrace.commands.output import count_all, describe, make_sink, open_output, render
 from lbtrace.commands.progress import Progress, Steps
 from lbtrace.commands.streams import Stalled, say
+from lbtrace.commands.waiting import traced_files, waiting
 from lbtrace.errors import BinaryError, CommandError, UsageError
 from lbtrace.model import Addition, Aggregates, Batch, Losses, Plan, Summary, Target
 from lbtrace.session.options import Options
@@ -83,10 +91,10 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
             probed = {probe.binary for probe in plan.probes}
             paths = [b.path for n, b in enumerate(plan.binaries) if n in probed]
             warned = caution(paths) if reach.everyone else ""
-            waiting = "" if session.child else _waiting(plan, target)
+            waits = "" if session.child else waiting(plan, target)
             aside = ASIDE.format("capture" if chosen.is_capture else "table")
             aside = aside if session.child and session.aside else ""
-            say([line for line in (warned, waiting, aside) if line])
+            say([line for line in (warned, waits, aside) if line])
         detaching = Steps("detached {} of {} probes; Ctrl-C leaves the rest to the kernel")
         if not args.quiet:
             session.on_detaching = detaching.show
@@ -109,6 +117,7 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
                 *describe(summary),
                 *(slow.describe() if slow else ()),
                 *(_describe_steps(steps, session) if steps else ()),
+                *(unloaded(session.plan, args.usdt) if session.plan.may_grow else ()),
                 *_unseen(summary, session.plan, target, args, left),
                 *killed(session),
                 *going_on(left, session, args),
@@ -119,8 +128,12 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
 
 def _plan(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> Plan:
     """What is traced, and how it is shown. Raises `UsageError` where a capture cannot hold it."""
-    # A capture is to say later what is said now.
-    notes = (*prepared.notes, *prepared.plan.notes)
+    notes: tuple[str, ...] = (*prepared.notes, *prepared.plan.notes)
+    if chosen.is_capture:
+        from lbtrace.plan.functions import tells_left_out  # imported here: the plan may be kept
+
+        # It says later what is said now, unless that is about what else could be traced.
+        notes = tuple(note for note in notes if not tells_left_out(note))
     plan = replace(prepared.plan, notes=notes, shown_depth=args.max_depth or 0, **_stacks(args))
     if chosen.is_capture:
         from lbtrace.capture import check_plan
@@ -138,7 +151,7 @@ def _stacks(args: argparse.Namespace) -> dict[str, Any]:
 
 def _watch_steps(plan: Plan, target: Target) -> SingleSteps | None:
     """What counts single-stepped exits of one process; None where there are none."""
-    if not (target.pid or target.command) or all(probe.site.emulated for probe in plan.probes):
+    if not (target.pids or target.command) or all(probe.site.emulated for probe in plan.probes):
         return None
     from lbtrace.session.single_steps import SingleSteps  # imported here: not all plans have some
 
@@ -166,7 +179,7 @@ def _only_slow(
 def _describe_steps(steps: SingleSteps, session: Session) -> list[str]:
     """What single-stepped exits have cost, and what uretprobes would, if nothing speaks against
     them."""
-    cost = steps.measure(session.child.pid if session.child else session.target.pid)
+    cost = steps.measure(*([session.child.pid] if session.child else session.target.pids))
     if cost is None:
         return []
     from lbtrace.elf.image import Image  # imported here, as few traces are so slow
@@ -312,48 +325,6 @@ def _slow(seconds: float) -> str:
     )
 
 
-def _waiting(plan: Plan, target: Target) -> str:
-    if not plan.functions:
-        return f"waiting for markers in what process {target.pid} loads; Ctrl-C ends"
-    traced = _traced(plan)
-    paths = " and ".join(traced)
-    them = "it" if len(traced) == 1 else "them"
-    where = f"process {target.pid}" if target.pid else "every process"
-    where += f" of cgroup {target.cgroup}" if target.cgroup else ""
-    where += f" that runs {them}" if traced and not target.pid else ""
-    what = f"{_count_traced(plan)} of {paths} in" if traced else f"{_count_traced(plan)} of"
-    return f"tracing {what} {where}; Ctrl-C ends"
-
-
-def _count_traced(plan: Plan) -> str:
-    """How many functions, markers and other places are traced."""
-    of_markers = {probe.function for probe in plan.probes if probe.source == "marker"}
-    of_events = {probe.function for probe in plan.probes if probe.source == "tracepoint"}
-    of_waiting = {probe.function for probe in plan.probes if probe.source == "off_cpu"}
-    inside = {probe.function for probe in plan.probes if probe.source == "kernel"}
-    of_kernel = {probe.function for probe in plan.probes if probe.event}
-    of_places = {probe.function for probe in plan.probes if probe.role == "point"}
-    of_places -= of_markers | of_events | of_waiting
-    of_kernel -= of_events | inside | of_waiting | of_places
-    others = map(len, (of_markers, of_places, of_kernel, of_events, inside, of_waiting))
-    counts = {
-        "function": len(plan.functions) - sum(others),
-        "marker": len({plan.functions[number].name for number in of_markers}),
-        "place": len(of_places),
-        "system call": len(of_kernel),
-        "tracepoint": len(of_events),
-        "kernel function": len(inside),
-    }
-    named = (f"{n:,} {what}{'s' * (n != 1)}" for what, n in counts.items() if n)
-    return " and ".join(named)
-
-
-def _traced(plan: Plan) -> list[str]:
-    """The files whose functions are traced; there may be more with switches of stacks."""
-    numbers = {function.binary for function in plan.functions}
-    return [binary.path for number, binary in enumerate(plan.binaries) if number in numbers]
-
-
 def _unseen(
     summary: Summary,
     plan: Plan,
@@ -365,17 +336,16 @@ def _unseen(
     not run what is traced."""
     run = _program(target)
     seen = summary.calls or summary.points or summary.counted
-    if target.pid and not seen:
-        return untraced_children(target.pid, left)
+    if target.pids and not seen:
+        traced = {*target.pids, *(process.pid for process in left)}
+        return [line for pid in target.pids for line in untraced_children(pid, traced)]
     if (
         seen
         or not run
         or (plan.functions and any(is_same(run, binary.path) for binary in plan.binaries))
     ):
         return []
-    if not plan.functions:
-        return ["  nothing that was asked for is in the files that were loaded"]
-    if not (paths := " or ".join(_traced(plan))):
+    if not (paths := " or ".join(traced_files(plan))):
         return []
     how = "as --where demands" if args.where else "while it was traced"
     return [f"  nothing traced of {paths} was reached {how}; perhaps no process ran or loaded it"]
@@ -392,5 +362,5 @@ def _program(target: Target) -> str | None:
 def _kept(plan: Plan, target: Target) -> list[str]:
     """Files that no output may replace: what is traced, and what is run."""
     command = _program(target)
-    running = [f"{directory_of(target.pid)}/exe"] if target.pid else []
+    running = [f"{directory_of(pid)}/exe" for pid in target.pids]
     return [*(binary.path for binary in plan.binaries), *filter(None, [command]), *running]

@@ -273,11 +273,14 @@ def frames(text: str) -> int:
 
 def process(text: str) -> int:
     """Return the number of a process."""
-    if "," in text and all(part.strip().isdigit() for part in text.split(",")):
-        raise ArgumentTypeError(f"{text!r} are several, one is traced: run lbtrace once for each")
     if not text.isascii() or not text.isdigit() or not int(text[:DIGITS]):
         raise ArgumentTypeError(f"{text!r} {NO_PID}")
     return natural(text)
+
+
+def processes(text: str) -> list[int]:
+    """Return the numbers of processes that are separated by commas, as perf takes them."""
+    return [process(each.strip()) for each in text.split(",")]
 
 
 def whole(text: str, *, least: int = 0) -> int:

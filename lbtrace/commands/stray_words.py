@@ -57,7 +57,8 @@ def advise(words: Sequence[str], meant: str, takes: Takes) -> str:
     )
     if not is_program(word):  # options after it are lbtrace's
         given += _named(takewhile("--".__ne__, left))
-    several = last is not None and isinstance(last.default, list)
+    repeated = last.type if last is not None and isinstance(last.default, list) else None
+    several = callable(repeated) and _accepts(repeated, word)
     if not _has_target(words[0], given, left) and (
         is_program(word) or not (names_function or several)
     ):

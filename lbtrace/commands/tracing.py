@@ -87,7 +87,7 @@ def _target(args: argparse.Namespace) -> Target:
             "add --pid; without one, every process is traced that runs the binary",
         )
     if args.pid:
-        return Target(pid=args.pid, follow=args.follow)
+        return Target(tuple(dict.fromkeys(args.pid)), follow=args.follow)
     if not args.command:
         return Target(cgroup=args.cgroup or "", every=args.all)
     return Target(command=tuple(args.command), user=choose(args.user or ""))

@@ -11,6 +11,7 @@ from lbtrace.expressions.tree import ExpressionError, NamedType
 from lbtrace.text import in_quotes
 
 _CASTS = "types are those of C, <stdint.h> and debug information: (unsigned char)n, *(uint32_t *)v"
+_ARROW = "quote it, if c->name was written: the shell takes > for a redirection"
 _VALUES = "values are names, arg0, node->key, str(arg0), numbers and what C computes of them"
 
 
@@ -57,10 +58,13 @@ def unclosed(found: Sequence[Token]) -> ExpressionError:
     return ExpressionError(opened[-1], "this parenthesis is not closed", "write ) where it ends")
 
 
-def missing_value(token: Token) -> ExpressionError:
-    """Return what is wrong where ``token`` stands in the place of a value."""
+def missing_value(token: Token, before: Token | None) -> ExpressionError:
+    """Return what is wrong where ``token``, behind ``before``, stands in the place of a value."""
     if token.kind == "end":
-        return ExpressionError(token.at, "a value is missing at the end", _VALUES)
+        minus = before is not None and before.text == "-"
+        return ExpressionError(
+            token.at, "a value is missing at the end", _ARROW if minus else _VALUES
+        )
     return ExpressionError(
         token.at, f"a value is expected, not {in_quotes(token.written)}", _VALUES
     )

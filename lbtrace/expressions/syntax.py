@@ -308,7 +308,7 @@ class _Parser(TokenReader):
             return self._function(token)
         if token.kind == "name" and token.text not in RESERVED:
             return Name(token.at, token.text)
-        raise missing_value(token)
+        raise missing_value(token, self._before)
 
     def _function(self, token: Token) -> Node:
         self._take()

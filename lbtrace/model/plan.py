@@ -380,18 +380,21 @@ class Addition(Struct, frozen=True):
 
 
 class Target(Struct, frozen=True):
-    """Which processes are traced: one, a command, or all that run the binaries or meet other
-    probes."""
+    """Which processes are traced: some, a command, or all that run the binaries or meet probes."""
 
-    pid: int = 0
-    """A running process."""
+    pids: tuple[int, ...] = ()
+    """Running processes."""
     command: tuple[str, ...] = ()
     """A command that is started; the children it forks are traced, too."""
     follow: bool = False
-    """Children that ``pid`` forks are traced, too."""
+    """Children that those of ``pids`` fork are traced, too."""
     user: str = ""
     """The command runs as this user; empty: as the user of lbtrace."""
     cgroup: str = ""
     """The processes in this cgroup (version 2) and those below it."""
     every: bool = False
     """Every process of the machine, but lbtrace; for probes that are in no file."""
+
+    def each(self) -> list[Target]:
+        """Return a target for each of several ``pids``, otherwise this one."""
+        return [replace(self, pids=(pid,)) for pid in self.pids] or [self]

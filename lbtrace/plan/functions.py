@@ -17,12 +17,19 @@ from lbtrace.naming import NAMING
 from lbtrace.plan import patterns
 from lbtrace.plan.patterns import BinarySymbols, addressed
 from lbtrace.plan.selection import Selection
+from lbtrace.text import counted
 from lbtrace.validation import split_listed
 
 ALL = "*"
 """Means all functions but those of `lbtrace.plan.runtime_code`."""
 
-LEFT_OUT = "leaves out {:,} functions of {}, which '*' does not take: name those to trace, as '{}'"
+LEFT_OUT = "leaves out {} of {}, which '*' does not take: name those to trace, as '{}'"
+
+
+def tells_left_out(note: str) -> bool:
+    """Return whether a note is about what ``*`` leaves out, which can be traced another time."""
+    return note.startswith(LEFT_OUT.partition("{")[0])
+
 
 LANGUAGES = (
     (("_ZN3std", "_ZN4core", "_ZN5alloc", "_R"), "std, core and start-up code", "std::*"),
@@ -157,7 +164,7 @@ def _say_left_out(functions: Sequence[Function]) -> str:
         if any(each.name.startswith(prefixes) for each in functions):
             kinds, such = of, pattern
             break
-    return LEFT_OUT.format(len(functions), kinds, such)
+    return LEFT_OUT.format(counted(len(functions), "function"), kinds, such)
 
 
 def _exclude(

@@ -18,7 +18,7 @@ from lbtrace.plan.found import Item
 from lbtrace.plan.go import names as go_names
 from lbtrace.plan.point_probes import Point, PointPlanner, refuse_returns
 from lbtrace.plan.selection import Selection
-from lbtrace.plan.unmatched import LIBRARY
+from lbtrace.plan.unmatched import LATER, LIBRARY
 from lbtrace.plan.value_selection import depth, qualifies
 from lbtrace.text import some
 
@@ -107,7 +107,8 @@ def settle(
         error.advise(f"it was inlined in {places}: add {option('inlined')}")
     elif stripped and not error.hint.startswith(LIBRARY):
         what = f"{stripped[0].path} is stripped, so only what it exports has a name"
-        error.advise(f"{what}: {debugfile.advice(stripped[0])}")
+        later = LATER if selection.loads_later else ""
+        error.advise(f"{what}: {debugfile.advice(stripped[0])}{later}")
     raise error
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from lbtrace.elf import demangle
-from lbtrace.elf.symbols import Symbols
-from lbtrace.errors import NoMatchError, option
+from lbtrace.elf.dynamic import Dynamic
+from lbtrace.elf.image import Image
+from lbtrace.elf.symbols import Symbols, read_any
+from lbtrace.errors import BinaryError, NoMatchError, option
+from lbtrace.files.search_path import cache_entries
 from lbtrace.model import Function
 from lbtrace.plan import patterns
 
@@ -32,6 +36,8 @@ COMPARED = 20_000
 
 
 LISTS = "lbtrace list shows its functions"
+
+LATER = f"; for one of a file that is loaded later, add {option('binary', 'FILE')}"
 
 
 def explain(binaries: Sequence[patterns.BinarySymbols], pattern: str, asked: str) -> NoMatchError:
@@ -59,13 +65,15 @@ def explain(binaries: Sequence[patterns.BinarySymbols], pattern: str, asked: str
     def is_known(name: str) -> bool:
         return any(patterns.find(binary.symbols, name, asked) for binary in binaries)
 
-    outside = _outside(binaries, pattern) or _advise(pattern, asked, is_known)
+    later = any(binary.loads_later for binary in binaries)
+    outside = _outside(binaries, pattern) or (_unloaded(pattern) if later else "")
+    outside = outside or _advise(pattern, asked, is_known)
     near = _alike_in_go(binaries, pattern) or nearest(
         [f for binary in binaries for f in binary.symbols.functions], pattern
     )
     hint = outside or (f"nearest names: {', '.join(near)}" if near else LISTS)
-    if not outside and any(binary.loads_later for binary in binaries):
-        hint += f"; for one of a file that is loaded later, add {option('binary', 'FILE')}"
+    if not outside and later:
+        hint += LATER
     return NoMatchError(f"{pattern}: matches no function of {paths}", hint)
 
 
@@ -106,6 +114,21 @@ def _outside(binaries: Sequence[patterns.BinarySymbols], pattern: str) -> str:
         if libraries := binary.loads(pattern):
             named = " or ".join(option("binary", library) for library in libraries[:3])
             return f"{LIBRARY}: add {named}"
+    return ""
+
+
+def _unloaded(pattern: str) -> str:
+    """What to do where a library of the machine has what a pattern means, and begins its names with
+    its own, as sqlite3_open of libsqlite3.so.0; empty where there is none."""
+    wanted = pattern.strip("*/^").casefold()
+    for name, path in cache_entries():
+        stem = re.split(r"[.-]", name.removeprefix("lib"))[0].casefold()
+        if len(stem) > 2 and wanted.startswith(stem):
+            with suppress(BinaryError):
+                image = Image.open(path)
+                if patterns.find(read_any(image, servers=False), pattern):
+                    library = image.once(Dynamic).soname or path
+                    return f"{LIBRARY}: add {option('binary', library)}"
     return ""
 
 

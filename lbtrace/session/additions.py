@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from lbtrace.model import Addition, Plan
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 class Additions:
     """The additions to ``plan``: markers that are ``later`` asked for, and where calls are seen to
-    return. The first look is at ``process``, 0 where it does not run yet; what cannot be added is
+    return. The first look is at ``processes``, those that run already; what cannot be added is
     said."""
 
     def __init__(
@@ -24,7 +24,7 @@ class Additions:
         plan: Plan,
         later: Request | None,
         attached: Attached,
-        process: int,
+        processes: Iterable[int],
         say: Callable[[str], None],
     ) -> None:
         self._growth: Growth | None = None
@@ -32,7 +32,7 @@ class Additions:
         if later is not None:
             from lbtrace.session.growth import watch  # imported here: the others do without
 
-            self._growth = watch(later, attached, process, say)
+            self._growth = watch(later, attached, processes, say)
         if attached.specs.learns_places:
             from lbtrace.session.learned_places import LearnedPlaces  # as above
 

@@ -12,7 +12,7 @@ from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError, UsageError, option
 from lbtrace.naming import NAMING
 from lbtrace.plan.warnings import name_functions
-from lbtrace.session.found_libraries import Found, open_libraries
+from lbtrace.session.found_libraries import Found, merged, open_libraries
 from lbtrace.session.request import Request
 from lbtrace.targets.images import find_mapped_files, open_images
 from lbtrace.text import some
@@ -22,12 +22,17 @@ NO_CALLS = frozenset({"__libc_start_main", "__cxa_finalize", "__gmon_start__"})
 
 
 def find(request: Request) -> Found:
-    """Return the request for what the program of a process or command imports from the libraries
-    that it loads, of each function the first that the loader finds.
+    """Return the request for what the programs of processes or a command import from the libraries
+    that they load, of each function the first that the loader finds.
 
     Raises `UsageError` where no process or command is named, `NoMatchError` where there are none,
     and `LbtraceError`, as opening these files does.
     """
+    each = [replace(request, target=target) for target in request.target.each()]
+    return merged(request, [_find(own) for own in each])
+
+
+def _find(request: Request) -> Found:
     target = request.target
     around = find_mapped_files(target)
     if around is None:

@@ -23,6 +23,7 @@ from lbtrace.model import Target
 from lbtrace.naming import NAMING
 from lbtrace.plan import patterns
 from lbtrace.plan.functions import ALL, split_excluded, split_named
+from lbtrace.plan.merge import distinct
 from lbtrace.plan.selection import Selection
 from lbtrace.session.request import Request
 from lbtrace.targets.images import find_mapped_files, open_images
@@ -68,11 +69,36 @@ class Found(NamedTuple):
 
 
 def find(request: Request) -> Found | None:
-    """Look in what the process of a request loads for the functions that the files which it names
+    """Look in what each process of a request loads for the functions that the files which it names
     do not have. None where none are found.
 
     Raises `LbtraceError`, as opening these files does.
     """
+    each = [replace(request, target=target) for target in request.target.each()]
+    found = [_find(own) for own in each]
+    if not any(found):
+        return None
+    return merged(request, [f or _named(own) for f, own in zip(found, each, strict=True)])
+
+
+def merged(request: Request, founds: Sequence[Found]) -> Found:
+    """Return what was found for several processes of ``request`` together."""
+    wanted = {
+        name: tuple(dict.fromkeys(p for f in founds for p in getattr(f.request, name)))
+        for name in ("patterns", "within")
+    }
+    images = distinct(image for found in founds for image in found.images)
+    notes = dict.fromkeys(note for found in founds for note in found.notes)
+    return Found(replace(request, **wanted), images, [*notes])
+
+
+def _named(request: Request) -> Found:
+    """The files that a request names."""
+    opened = open_images(request.target, request.binaries)
+    return Found(request, opened.images, opened.notes)
+
+
+def _find(request: Request) -> Found | None:
     target = request.target
     functions = split_named(split_excluded(request.patterns, ())[0]).get("func", ())
     named = [each for each in (*functions, *request.within) if each != ALL]
@@ -104,10 +130,10 @@ def find(request: Request) -> Found | None:
 
 
 def open_libraries(target: Target, around: Closure, known: Sequence[Image]) -> list[Library]:
-    """Return the files that a process maps but those that are ``known``, in the order in which the
+    """Return the files that processes map but those that are ``known``, in the order in which the
     loader searches them."""
     identities = {image.file.identity for image in known}
-    every = map(Library, _open(target, around))
+    every = map(Library, distinct(_open(target, around)))
     libraries = [each for each in every if each.image.file.identity not in identities]
     # The loader has functions with names of the C library's, which programs do not call.
     return sorted(libraries, key=lambda each: each.name.startswith("ld"))
@@ -178,19 +204,15 @@ def _may_declare(image: Image, name: str) -> bool:
 
 
 def _open(target: Target, around: Closure) -> Iterator[Image]:
-    """The files that a process maps, those that can be read, in the order of the loader."""
-    paths: Sequence[str] = around.paths
-    if target.pid:
-        # Imported here because only running processes have one.
+    """The files that processes map, those that can be read, in the order of each one's loader."""
+    for path in around.paths if not target.pids else ():
+        with suppress(BinaryError):
+            yield Image.open(path)
+    for pid in target.pids:
+        # Imported here because only running processes have mapped files, and an order of them.
         from lbtrace.targets.link_map import in_search_order
+        from lbtrace.targets.mapped_files import open_mapped
 
-        paths = in_search_order(target.pid, paths)
-    for path in paths:
-        with suppress(BinaryError, TargetError):
-            if target.pid:
-                # Imported here because only running processes have mapped files.
-                from lbtrace.targets.mapped_files import open_mapped
-
-                yield open_mapped(target.pid, path).image
-            else:
-                yield Image.open(path)
+        for path in in_search_order(pid, around.paths):
+            with suppress(BinaryError, TargetError):
+                yield open_mapped(pid, path).image

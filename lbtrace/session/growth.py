@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from lbtrace.bpf import features
@@ -25,7 +25,7 @@ NOT_ALL = "its markers are not traced, or not all"
 def watch(
     later: Request,
     attached: Attached,
-    process: int,
+    processes: Iterable[int],
     say: Callable[[str], None],
 ) -> Growth | None:
     """Return the growth of a trace as ``later`` asks for, see `Growth`; None, and the reason is
@@ -36,7 +36,7 @@ def watch(
     allow_open_files(0)  # as far as possible: each file is held open, each plain probe takes two
     files = LaterFiles(later, attached.reach, attached.probed.files)
     try:
-        return Growth(files, attached, process)
+        return Growth(files, attached, processes)
     except KernelError as error:
         say(f"markers in files that are loaded later are not traced: {error.message}")
         return None
@@ -44,15 +44,15 @@ def watch(
 
 class Growth:
     """The additions to a plan, as ``later`` finds them in what the first process maps and those
-    that it forks. The first look is at ``process``, which may have mapped something since its files
-    were planned; 0 where it does not run yet. Raises `KernelError`."""
+    that are followed. The first look is at ``processes``, which may have mapped something since
+    their files were planned. Raises `KernelError`."""
 
-    def __init__(self, later: LaterFiles, attached: Attached, process: int) -> None:
+    def __init__(self, later: LaterFiles, attached: Attached, processes: Iterable[int]) -> None:
         self._later = later
         self._attached = attached
         self._root = attached.root
         self._mappings = Mappings()
-        self._due = {process} - {0}
+        self._due = set(processes)
 
     def fileno(self) -> int:
         """Readable as soon as some process of the machine has mapped code."""

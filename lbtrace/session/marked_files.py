@@ -14,7 +14,7 @@ from lbtrace.targets.images import OpenedImages, find_mapped_files
 
 
 def open_marked(target: Target, opened: Iterable[Image]) -> OpenedImages:
-    """Return the files with markers, besides those ``opened``, that the process of ``target`` has
+    """Return the files with markers, besides those ``opened``, that a process of ``target`` has
     mapped or that are loaded with its command. Files that cannot be read are left out."""
     known = {image.file.identity for image in opened}
     found = OpenedImages([], [])
@@ -53,8 +53,9 @@ def loaded_markers(pid: int) -> list[Image]:
 
 
 def _loaded(target: Target) -> Iterator[tuple[Image, list[str]]]:
-    if target.pid:
-        yield from _mapped(target.pid)
+    if target.pids:
+        for pid in target.pids:
+            yield from _mapped(pid)
         return
     around = find_mapped_files(target)
     for path in around.paths if around else ():

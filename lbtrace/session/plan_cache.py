@@ -144,7 +144,7 @@ def _rows(patched: Mapping[tuple[int, int], tuple[int, ...]]) -> Patched:
 
 def place_of(request: Request) -> Place | None:
     """Return where the plan of ``request`` is kept; None where it is not to be kept."""
-    if request.target.pid:
+    if request.target.pids:
         return None
     try:
         key = (

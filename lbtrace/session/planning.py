@@ -45,15 +45,21 @@ def plan(request: Request) -> Prepared:
 
         found = called_functions.find(request)
         return _plan(found.request, found)
-    if request.takes_own and (request.target.command or request.target.pid):
+    if request.takes_own and (request.target.command or request.target.pids):
         from lbtrace.session import called_functions  # imported here, as above
 
         if instead := called_functions.find_instead(request):
             return _plan(instead.request, instead)
+    if len(request.target.pids) > 1 and request.names_code:
+        from lbtrace.session import found_libraries  # imported here because few trace several
+
+        # What the program of one has, a library may have that another loads.
+        if in_each := found_libraries.find(request):
+            return _plan(in_each.request, in_each)
     try:
         return _plan(request)
     except (BinaryError, NoMatchError) as error:
-        if (request.target.command or request.target.pid) and request.names_code:
+        if (request.target.command or request.target.pids) and request.names_code:
             from lbtrace.session import found_libraries  # imported here: most have what is named
 
             elsewhere = None
@@ -90,14 +96,14 @@ def _plan(request: Request, found: Found | None = None) -> Prepared:
         _select(request, running.patched),
         hazard=seccomp.hazard() if hooks else "",
         watched=watchers.object_to_uretprobes(watcher),
-        breakpoints=_breakpoints(files, target.pid),
+        breakpoints=_breakpoints(files, target.pids),
         mapped_files=around,
         other_processes=reach.other_processes,
         altstack_checked=reach.guarded,
         any_program=reach.any_program,
         marked=traced.marked,
         growth="later" if grows else "",
-        loads_later=bool(target.pid or target.command) and able.forks and not request.binaries,
+        loads_later=bool(target.pids or target.command) and able.forks and not request.binaries,
     )
     made = make_plan(traced.images, selection)
     if asked := selection.request:
@@ -116,9 +122,9 @@ def _open(request: Request) -> OpenedImages:
     if target.cgroup:
         find_id(target.cgroup)  # there is one, or an error
     if not request.needs_files:
-        if target.pid:
-            check_pid(target.pid)
-        elif target.command:
+        for pid in target.pids:
+            check_pid(pid)
+        if target.command:
             find_command(*target.command)
         return OpenedImages([], [])
     if target.command and request.seeks_files and not request.names_code:
@@ -150,14 +156,14 @@ def plan_mapped(request: Request, image: Image, pid: int, reach: Reach) -> Plan 
     wanted = request.named["usdt"]
     if not is_named(image, wanted):
         return None
-    patched = find_patched((image.file,), Target(pid=pid), reach).patched
+    patched = find_patched((image.file,), Target((pid,)), reach).patched
     selection = replace(
         _select(request, patched),
         **{"patterns": (), "named": {"usdt": wanted}, "within": (), "growth": "addition"},
         inlined=False,
         locals=False,
         off_cpu=0,
-        breakpoints=_breakpoints((image.file,), pid),
+        breakpoints=_breakpoints((image.file,), (pid,)),
     )
     return make_plan(image, selection)
 
@@ -172,14 +178,16 @@ def _select(request: Request, patched: Mapping[tuple[int, int], tuple[int, ...]]
     )
 
 
-def _breakpoints(files: Sequence[File], pid: int) -> Mapping[tuple[int, int], tuple[int, ...]]:
+def _breakpoints(
+    files: Sequence[File], pids: Sequence[int]
+) -> Mapping[tuple[int, int], tuple[int, ...]]:
     """Those of a debugger: see `lbtrace.plan.selection.Selection`."""
-    return find_breakpoints(files, pid) if pid and watchers.tracer_of(pid) else {}
+    return find_breakpoints(files, [pid for pid in pids if watchers.tracer_of(pid)])
 
 
 def _check_reach(plan: Plan, target: Target) -> None:
     """That probes which all processes hit are not traced in all of them."""
-    if target.pid or target.command or target.cgroup or target.every:
+    if target.pids or target.command or target.cgroup or target.every:
         return
     names = {
         probe.source.removesuffix(" return")

@@ -31,7 +31,7 @@ def prepare(request: Request, *, cache: bool = True) -> Prepared:
 def _mark_unreliable(prepared: Prepared) -> Prepared:
     """``prepared``, with what processes that run now make unreliable of a trace of all of them."""
     plan, target = prepared.plan, prepared.target
-    if target.pid or target.command or not any(probe.role == "closes" for probe in plan.probes):
+    if target.pids or target.command or not any(probe.role == "closes" for probe in plan.probes):
         return prepared
     if not prepared.exchanging:
         return prepared

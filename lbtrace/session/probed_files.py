@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -71,7 +71,7 @@ class ProbedFiles:
                 sites[probe.site.offset] = None
         self._placed = False
         self._programs: set[tuple[int, int]] = set()
-        self._stray = ""
+        self._stray: set[int] = set()
         self._changes: set[tuple[str, Change]] = set()
 
     def check(self, *, mapped: bool) -> None:
@@ -103,10 +103,10 @@ class ProbedFiles:
         """Return whether it is time for a look."""
         return time.monotonic() >= self._next_look
 
-    def look(self, pid: int = 0, *, follows: bool = False) -> tuple[list[str], bool]:
+    def look(self, pids: Sequence[int] = (), *, follows: bool = False) -> tuple[list[str], bool]:
         """Return notes of what has changed since the last look, and whether probes do harm by
-        now; of process ``pid`` whether it has the probes and, unless the trace ``follows`` what it
-        does, whether it runs another program than the one planned."""
+        now; of the processes ``pids`` whether they have the probes and, unless the trace
+        ``follows`` what they do, whether they run another program than the one planned."""
         self._next_look = time.monotonic() + LOOK_PERIOD
         changes = {
             (self.files[n].path, change)
@@ -116,12 +116,13 @@ class ProbedFiles:
         new = sorted(changes - self._changes)
         self._changes |= changes
         notes = [_NOTES[change].format(path) for path, change in new]
-        if pid and not self._placed:
-            notes += self._unplaced(pid)
+        if not self._placed:
+            notes += (note for pid in pids for note in self._unplaced(pid))
             self._placed = True
-        if pid and not (follows or self._stray) and (program := self.stray(pid)):
-            self._stray = program
-            notes.append(f"process {pid} runs {program}, whose functions are not traced")
+        for pid in pids if not follows else ():
+            if pid not in self._stray and (program := self.stray(pid)):
+                self._stray.add(pid)
+                notes.append(f"process {pid} runs {program}, whose functions are not traced")
         return notes, any(change == "overwritten" for _, change in new)
 
     def _change(self, number: int) -> Change:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from errno import ESRCH
 from functools import partial
@@ -15,7 +16,7 @@ from lbtrace.errors import KernelError, TargetError
 from lbtrace.model import OPEN, Plan, Target
 from lbtrace.probes import ROLES, STACK_ROLES
 from lbtrace.system.cgroups import find_id
-from lbtrace.system.process import still_running
+from lbtrace.system.process import open_pid, still_running
 
 if TYPE_CHECKING:
     from lbtrace.bpf.objects import TraceObject, Whom
@@ -27,6 +28,43 @@ COUNT_PERIOD = 0.05
 FORGETTING = frozenset({"exited", "ended"})
 """Programs that forget a process or thread which ends: the kernel runs programs at one place in
 the order in which they were attached, and a tracepoint that is traced there comes before."""
+
+
+NOBODY = (1 << 32) - 1
+"""The number of no process: where several are traced, each is a followed one."""
+
+
+class Ends:
+    """When the processes end for which a trace waits: ``waiter`` wakes at each."""
+
+    def __init__(self, waiter: select.epoll) -> None:
+        self._waiter = waiter
+        self._pidfds: dict[int, int] = {}
+
+    def watch(self, pid: int, held: ExitStack) -> None:
+        """Wait for a process until ``held`` is closed. Raises `TargetError`."""
+        descriptor = self._pidfds[pid] = open_pid(pid)
+        held.callback(os.close, descriptor)
+        self._waiter.register(descriptor, select.EPOLLIN)
+
+    def by_now(self) -> list[int]:
+        """Return which of those still waited for have ended."""
+        poll = select.poll()
+        for descriptor in self._pidfds.values():
+            poll.register(descriptor, select.POLLIN)
+        return self.ended({descriptor for descriptor, _ in poll.poll(0)})
+
+    def ended(self, woken: Collection[int]) -> list[int]:
+        """Return which of those still waited for have ended, by the descriptors that woke."""
+        return [pid for pid, descriptor in self._pidfds.items() if descriptor in woken]
+
+    def are_all(self, woken: Collection[int]) -> bool:
+        """Return whether, with those that have ``ended``, none is left: to be asked once for each
+        waking."""
+        ended = self.ended(woken)
+        for pid in ended:
+            self._waiter.unregister(self._pidfds.pop(pid))
+        return bool(ended) and not self._pidfds
 
 
 class Followed:
@@ -50,22 +88,26 @@ class Followed:
 
 
 def find_traced(target: Target, root: int, *, follow: bool) -> Whom:
-    """Return whose hits are traced, where ``root`` is the process of ``target``, 0 for all. Raises
-    `TargetError`."""
+    """Return whose hits are traced, where ``root`` is the first process of ``target``, 0 for all.
+    Raises `TargetError`."""
     from lbtrace.bpf.objects import Whom  # imported here, as all that needs libbpf
 
     cgroup = find_id(target.cgroup) if target.cgroup else 0
-    return Whom(root, follow, cgroup, own=0 if root else os.getpid())
+    several = len(target.pids) > 1
+    own = 0 if root else os.getpid()
+    return Whom(NOBODY if several else root, follow or several, cgroup, own)
 
 
 def follow_processes(
-    loaded: TraceObject, programs: Sequence[str], held: ExitStack
+    loaded: TraceObject, pids: Iterable[int], programs: Sequence[str], held: ExitStack
 ) -> Callable[[], None]:
-    """Report which processes fork and end, until ``held`` is closed: later than the probes,
-    because processes that still run are listed when the trace has ended. Return what attaches
-    those of `FORGETTING`, to be called after the probes are attached."""
+    """Follow ``pids``, and report which processes fork and end, until ``held`` is closed: later
+    than the probes, because processes that still run are listed when the trace has ended. Return
+    what attaches those of `FORGETTING`, to be called after the probes are attached."""
     from lbtrace.bpf.links import Links  # imported here, as all that needs libbpf
 
+    for pid in pids:
+        loaded.follow(pid)
     following = Links()
     held.callback(following.close)
 
@@ -79,16 +121,22 @@ def follow_processes(
 
 
 def find_programs(
-    plan: Plan, *, follows: bool, traces_children: bool, knows_registers: bool, preempted: bool
+    plan: Plan,
+    *,
+    follows: bool,
+    several: bool,
+    traces_children: bool,
+    knows_registers: bool,
+    preempted: bool,
 ) -> tuple[str, ...]:
     """Return the programs that learn of processes and threads which begin and end: where forked
-    ones are followed, what is known of lanes is kept (`--within`), and calls are traced, which
-    forked processes continue, and which end where their process executes a program. Where programs
-    make stacks, one learns which of these signals interrupt, if the kernel ``knows_registers`` of
-    tasks (bpf_task_pt_regs, 5.15). One learns when threads are woken, where it is asked how long
-    they do not run. They have backup programs where they may be ``preempted``
-    (7.0)."""
-    following = ("forked", "exited") if follows else ()
+    ones are followed, or ``several`` processes are traced, what is known of lanes is kept
+    (`--within`), and calls are traced, which forked processes continue, and which end where their
+    process executes a program. Where programs make stacks, one learns which of these signals
+    interrupt, if the kernel ``knows_registers`` of tasks (bpf_task_pt_regs, 5.15). One learns when
+    threads are woken, where it is asked how long they do not run. They have backup programs where
+    they may be ``preempted`` (7.0)."""
+    following = ("forked", "exited") if follows else ("exited",) if several else ()
     keeping = ("inherited", "ended") if plan.within else ()
     opens = any(probe.action == "send" and ROLES[probe.role].event == OPEN for probe in plan.probes)
     opens |= plan.may_grow and plan.added_action == "send"

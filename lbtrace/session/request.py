@@ -64,7 +64,7 @@ class Request(Choices, frozen=True, kw_only=True):
     def _check_blocking(self) -> None:
         """That nothing is asked about calls, and something of a process, where it is asked on which
         stacks threads are blocked."""
-        if not (self.target.pid or self.target.command):
+        if not (self.target.pids or self.target.command):
             raise UsageError(
                 f"{option('off_cpu')} is about processes, and none is named",
                 f"give {option('pid')}, or a command",

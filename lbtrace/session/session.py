@@ -20,7 +20,7 @@ from lbtrace.session.options import Options, check_ring
 from lbtrace.session.probed_files import ProbedFiles
 from lbtrace.system.file import File
 from lbtrace.system.limits import allow_open_files
-from lbtrace.system.process import Running, open_pid, still_running
+from lbtrace.system.process import Running, still_running
 from lbtrace.targets.command import Command
 from lbtrace.targets.reach import Abilities, Reach, find_reach
 
@@ -97,7 +97,6 @@ class Session:
         self._interrupted = 0
         self._aggregation: Aggregation | None = None
         self._stopping = self._detaching = False
-        self._pidfd = -1
         self._resources = ExitStack()
         check_ring(self.options)
 
@@ -110,12 +109,14 @@ class Session:
 
         with ExitStack() as held:
             self._waiter = held.enter_context(select.epoll())
+            self._ends = processes.Ends(self._waiter)
             if self.target.command:
                 self.child = Command(self.target, self.ignored, aside=self.aside)
                 held.callback(self.child.abandon)
-            root = self.child.pid if self.child else self.target.pid
-            if root:
-                self._watch_end(root, held)
+            pids = (self.child.pid,) if self.child else self.target.pids
+            for pid in pids:
+                self._ends.watch(pid, held)
+            root, several = pids[0] if pids else 0, len(pids) > 1
             kernel = features.probe()
             reach = self._reach or find_reach(self.target, self.options.mode, Abilities())
             self._alone = bool(self.child) and not reach.everyone
@@ -131,12 +132,13 @@ class Session:
                 self.detach_seconds = single * links.GRACE
             (step := self._make_step(steps))()
             self._probed = ProbedFiles(self.plan, self._files)
-            self._probed.check(mapped=bool(self.target.pid))
+            self._probed.check(mapped=bool(self.target.pids))
             follow = bool(self.child or self.target.follow)
             reporting = processes.find_programs(
                 self.plan,
                 follows=follow,
-                traces_children=not self._alone and (follow or not self.target.pid),
+                several=several,
+                traces_children=not self._alone and (follow or not self.target.pids),
                 knows_registers=kernel.cookie,
                 preempted=features.preempts_tracepoints(os.uname().release),
             )
@@ -159,7 +161,9 @@ class Session:
             self._waiter.register(self._ring, select.EPOLLIN | select.EPOLLET)
             self._links = links.Links()
             held.push(self._leave)
-            forget = processes.follow_processes(self._object, reporting, held)
+            forget = processes.follow_processes(
+                self._object, pids if several else (), reporting, held
+            )
             self._watch_stacks(root, held)
             # Where the probes are in every process, the program looks whose hit it is.
             only = 0 if reach.everyone else root
@@ -170,7 +174,7 @@ class Session:
                     *(self._object, self.plan, specs.cookies, attached, only, self._probed.files),
                     tick=step,
                 )
-            self._probed.check(mapped=bool(self.target.pid))
+            self._probed.check(mapped=bool(self.target.pids))
             self._watch_growth(specs, reach, only, root, held)
             self._begin(forget)
             self._resources = held.pop_all()
@@ -178,6 +182,8 @@ class Session:
 
     def _begin(self, forget: Callable[[], None]) -> None:
         forget()
+        for pid in self._ends.by_now():
+            self._object.unfollow(pid)  # it may have ended before programs learned of that
         self._check_interrupted()
         self.plan = self._probed.opened(replace(self.plan, clock=clock.read()))
         self.attached = True
@@ -196,7 +202,7 @@ class Session:
 
         own = self._object, self._reader, specs, self._links, self.mode
         to = Attached(*own, only, self._probed, reach, root)
-        self._growth = Additions(self.plan, self._later, to, self.target.pid, self.on_note)
+        self._growth = Additions(self.plan, self._later, to, self.target.pids, self.on_note)
         held.callback(self._growth.close)
         if (descriptor := self._growth.fileno()) >= 0:
             self._waiter.register(descriptor, select.EPOLLIN)
@@ -301,7 +307,7 @@ class Session:
         ended = yielded = False
         while not budget.spent:
             woken = self._wait(end, idle=not (backlog or ended))
-            self._look_at_files(at_once=bool(woken & {_TIME_IS_UP, self._pidfd}))
+            self._look_at_files(at_once=bool(_TIME_IS_UP in woken or self._ends.ended(woken)))
             yield from self._grow(budget)
             if not ended and (self._stopping or _TIME_IS_UP in woken or self._is_over(woken)):
                 backlog.end()
@@ -342,13 +348,12 @@ class Session:
         To be asked before the session is left.
         """
         first = [self.child.pid] if self.child and self.child.poll() is None else []
-        return [*still_running([*first, *self._object.followed()])]
+        forked = (pid for pid in self._object.followed() if pid not in self.target.pids)
+        return [*still_running([*first, *forked])]
 
     def _is_over(self, woken: set[int]) -> bool:
         """Whether all processes have ended that the trace is to wait for."""
-        if self._pidfd in woken:
-            self.target_ended = True
-            self._waiter.unregister(self._pidfd)
+        self.target_ended |= self._ends.are_all(woken)
         if not (self.target_ended and self.options.until_last):
             return self.target_ended
         return self._followed.have_ended(self._object.followed)
@@ -356,7 +361,7 @@ class Session:
     def _look_at_files(self, *, at_once: bool) -> None:
         if not (self._probed.is_due() or at_once):
             return
-        notes, harmful = self._probed.look(self.target.pid, follows=self.target.follow)
+        notes, harmful = self._probed.look(self.target.pids, follows=self.target.follow)
         self.broken_off |= harmful
         for note in notes:
             self.on_note(note)
@@ -393,8 +398,3 @@ class Session:
             timeout = min(timeout, left)
         with self._reader.asleep() if idle else nullcontext():
             return {descriptor for descriptor, _ in self._waiter.poll(timeout)}
-
-    def _watch_end(self, pid: int, held: ExitStack) -> None:
-        self._pidfd = open_pid(pid)
-        held.callback(os.close, self._pidfd)
-        self._waiter.register(self._pidfd, select.EPOLLIN)

@@ -43,12 +43,12 @@ class StepCost(NamedTuple):
 
 class SingleSteps:
     """Counts single-stepped exits in the batches that it passes on, by samples, and what processor
-    time the first process of ``target`` has taken before."""
+    time the processes of ``target`` have taken before."""
 
     def __init__(self, plan: Plan, target: Target) -> None:
         self._exits = _stepped_exits(plan)
         self._target = target
-        self._before = _processor_time(target.pid) if target.pid else 0.0
+        self._before = _processor_time(*target.pids) if target.pids else 0.0
         self._next = self._found = 0
 
     def watch(self, batches: Iterator[_T]) -> Iterator[_T]:
@@ -69,10 +69,10 @@ class SingleSteps:
             self._found += _PROBE.unpack_from(events, number * EVENT_SIZE)[0] in self._exits
         self._next = (self._next - count) % STRIDE
 
-    def measure(self, pid: int) -> StepCost | None:
-        """Return what single steps have cost a trace whose first process was ``pid``, if that is
-        more than half of its processor time: measured on this machine, now."""
-        spent = _processor_time(pid) - self._before
+    def measure(self, *pids: int) -> StepCost | None:
+        """Return what single steps have cost a trace whose first processes were ``pids``, if that
+        is more than half of their processor time: measured on this machine, now."""
+        spent = _processor_time(*pids) - self._before
         if not 0 < spent < 2 * self.hits * MOST:
             return None
         from lbtrace.bpf._libbpf import lib  # imported here because few traces come here
@@ -88,13 +88,15 @@ def time_hook() -> float:
     return float(lib.lbt_time_probe(1) * 1e-9)
 
 
-def _processor_time(pid: int) -> float:
-    """What a process and the children that it has waited for have taken, in seconds; of a command
-    that has ended, what was waited for here. See proc_pid_stat(5)."""
-    try:
-        text = read_text(f"/proc/{pid}/stat")
-    except OSError:
-        used = getrusage(RUSAGE_CHILDREN)
-        return used.ru_utime + used.ru_stime
-    ticks = map(int, text.rpartition(")")[2].split()[11:15])
-    return sum(ticks) / os.sysconf("SC_CLK_TCK")
+def _processor_time(*pids: int) -> float:
+    """What processes and the children that they have waited for have taken, in seconds; of a
+    command that has ended, what was waited for here. See proc_pid_stat(5)."""
+    ticks = 0
+    for pid in pids:
+        try:
+            text = read_text(f"/proc/{pid}/stat")
+        except OSError:
+            used = getrusage(RUSAGE_CHILDREN)
+            return used.ru_utime + used.ru_stime
+        ticks += sum(map(int, text.rpartition(")")[2].split()[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")

@@ -29,10 +29,10 @@ and all."""
 
 
 class StackFiles:
-    """Knows the files that processes have mapped: ``root`` and those that it forks, or all that
-    stacks meet where it is 0. ``command`` is what it will run. Without ``tables`` callers are found
-    by frame pointers; ``srcline`` is as of `FrameNames`. A stack that meets a file which is not
-    known yet ends there.
+    """Knows the files that processes have mapped: ``root`` and those that are followed, or all
+    that stacks meet where it is 0. ``command`` is what it will run. Without ``tables`` callers are
+    found by frame pointers; ``srcline`` is as of `FrameNames`. A stack that meets a file which is
+    not known yet ends there.
 
     Raises `KernelError`.
     """
@@ -56,8 +56,8 @@ class StackFiles:
         self._mappings = Mappings()
         self._maker = RowMaker(CHUNK)
         self._tables = StackTables(loaded.map) if tables else None
-        if root and not command:
-            self._learn(root)
+        for pid in {root, *loaded.followed()} if root and not command else ():
+            self._learn(pid)
         if not root:
             self._learn_running({file.identity[1] for file in files})
         for path in (*filter(None, [command]), *(file.path for file in files)):

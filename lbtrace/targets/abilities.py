@@ -45,8 +45,8 @@ C_LIBRARY = re.compile(r"(libc|libpthread|libm|libdl|librt)\.so\.|ld-|ld64\.so|l
 
 def find_abilities(target: Target, process: Closure | None) -> Abilities:
     """Return what the process of ``target`` may do, which maps ``process``; anything where that is
-    not known, or where its children are traced as well."""
-    if target.follow or not (target.pid or target.command):
+    not known, where it is one of several, or where its children are traced as well."""
+    if target.follow or len(target.pids) > 1 or not (target.pids or target.command):
         return Abilities()
     if process is None or process.missing or not process.paths:
         return Abilities()

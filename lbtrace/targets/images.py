@@ -27,19 +27,23 @@ class OpenedImages(Struct):
 
 
 def open_images(target: Target, names: Sequence[str]) -> OpenedImages:
-    """Return the files ``names`` as the processes of ``target`` know them; without names, its
-    program.
+    """Return the files ``names`` as the processes of ``target`` know them; without names, their
+    programs. What several know as the same may be other files.
 
     Raises `UsageError` where nothing is named, `CommandError` where no command has that
     name, `TargetError` where the process cannot be traced, `BinaryError` where a file cannot.
     """
-    if target.pid:
+    if target.pids:
         # Imported here because only running processes have mapped files.
         from lbtrace.targets.mapped_files import open_mapped, open_program
 
-        check_pid(target.pid)
-        opened = [open_mapped(target.pid, name) for name in names] or [open_program(target.pid)]
-        return OpenedImages([o.image for o in opened], [note for o in opened for note in o.notes])
+        images, notes = dict[tuple[int, int], Image](), list[str]()
+        for pid in target.pids:
+            check_pid(pid)
+            for opened in [open_mapped(pid, name) for name in names] or [open_program(pid)]:
+                images.setdefault(opened.image.file.identity, opened.image)
+                notes += opened.notes
+        return OpenedImages(list(images.values()), notes)
     if target.command:
         program = find_command(*target.command)
         names = names or [program]
@@ -59,31 +63,31 @@ def open_images(target: Target, names: Sequence[str]) -> OpenedImages:
 def warn_32_bit(target: Target) -> list[str]:
     """Return a note that the command or process is a 32-bit program, if it is: probes in files and
     on system calls see only 64-bit ones."""
-    program = interpreter(find_command(*target.command)) if target.command else ""
-    if target.pid:
+    programs = [interpreter(find_command(*target.command))] if target.command else []
+    for pid in target.pids:
         with suppress(OSError):
-            program = os.readlink(f"{directory_of(target.pid)}/exe")
-    if not program or not is_32_bit(program):
-        return []
+            programs.append(os.readlink(f"{directory_of(pid)}/exe"))
     return [
         f"{program} is a 32-bit program, in which nothing is traced: only 64-bit programs that it"
         " starts may run what is named"
+        for program in dict.fromkeys(programs)
+        if program and is_32_bit(program)
     ]
 
 
 def find_mapped_files(target: Target) -> Closure | None:
     """Return what the processes of ``target`` map, traced or not: what the loader brings with the
-    command, in the environment that it gets, or what the process has mapped. None where that
-    may be anything."""
+    command, in the environment that it gets, or what any of the processes has mapped. None where
+    that may be anything."""
     if target.command:
         return closure(target.command[0], os.environ)
-    if not target.pid:
+    if not target.pids:
         return None
     # Imported here because only running processes have mapped files.
     from lbtrace.targets.mapped_files import mapped_files
 
     try:
-        files = mapped_files(target.pid)
+        files = [file for pid in target.pids for file in mapped_files(pid)]
     except TargetError:  # what needs it says so
         return None
     paths = {file.path: file.path if file.is_at(file.path) else file.entry for file in files}

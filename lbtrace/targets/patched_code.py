@@ -83,13 +83,13 @@ class Running(Struct, frozen=True):
 
 def find_patched(files: Iterable[File], target: Target, reach: Reach) -> Running:
     """Return what processes show that a trace reaches. What cannot be read counts as unchanged."""
-    pid = 0 if reach.everyone else target.pid
-    if not pid and not reach.everyone:  # a command, which has not begun
+    pids = () if reach.everyone else target.pids
+    if not pids and not reach.everyone:  # a command, which has not begun
         return Running({})
     by_inode = {file.identity[1]: _Traced(file) for file in files}
     found: dict[tuple[int, int], set[int]] = {}
     exchanging = ""
-    for process in [str(pid)] if pid else filter(str.isdigit, os.listdir("/proc")):
+    for process in map(str, pids) if pids else filter(str.isdigit, os.listdir("/proc")):
         try:
             living, maps = _maps(process, by_inode)
             exchanging = exchanging or find_exchanging(maps)
@@ -101,18 +101,20 @@ def find_patched(files: Iterable[File], target: Target, reach: Reach) -> Running
     return Running(patched, exchanging)
 
 
-def find_breakpoints(files: Iterable[File], pid: int) -> dict[tuple[int, int], tuple[int, ...]]:
-    """Return the addresses of code of ``files`` where the debugger that traces process ``pid`` has
-    a breakpoint, or may have one: it takes its breakpoints out of memory while the process is
+def find_breakpoints(
+    files: Iterable[File], pids: Iterable[int]
+) -> dict[tuple[int, int], tuple[int, ...]]:
+    """Return the addresses of code of ``files`` where the debuggers that trace processes ``pids``
+    have a breakpoint, or may have one: they take their breakpoints out of memory while a process is
     stopped, which may be at one. By the identity of the file, in order."""
     by_inode = {file.identity[1]: _Traced(file) for file in files}
     found: dict[tuple[int, int], set[int]] = {}
-    process = os.path.basename(directory_of(pid))
-    with suppress(OSError):  # it has ended
-        for identity, address in _of_process(*_maps(process, by_inode), by_inode, _breakpoints):
-            found.setdefault(identity, set()).add(address)
-        for identity, address in _stopped_at(process, by_inode):
-            found.setdefault(identity, set()).add(address)
+    for process in (os.path.basename(directory_of(pid)) for pid in pids):
+        with suppress(OSError):  # it has ended
+            for identity, address in _of_process(*_maps(process, by_inode), by_inode, _breakpoints):
+                found.setdefault(identity, set()).add(address)
+            for identity, address in _stopped_at(process, by_inode):
+                found.setdefault(identity, set()).add(address)
     return {identity: tuple(sorted(addresses)) for identity, addresses in found.items()}
 
 

@@ -55,13 +55,13 @@ def find_reach(target: Target, mode: Mode | None, able: Abilities) -> Reach:
     one_thread = multi and mode != "plain" and features.filters_by_thread(os.uname().release)
     # The kernel knows a process by the memory of its first thread, which has none when it has ended
     # (uprobe_multi_link_filter, kernel/trace/bpf_trace.c).
-    known = target.pid and not first_thread_has_ended(target.pid)
+    known = len(target.pids) == 1 and not first_thread_has_ended(target.pids[0])
     alone = (known and not target.follow) or (target.command and not able.forks)
     everyone = not alone or one_thread
     # A process that a filtered one forks inherits its breakpoints, but not the program's
     # judgement: links with a pid skip it there, and hook (uprobe_prog_run(), bpf_trace.c).
     wanted = everyone or (able.checked and not able.forks)
     guarded = wanted and session and mode in (None, "session")
-    every_process = not (target.pid or target.command)  # every process that maps the files
+    every_process = not (target.pids or target.command)  # every process that maps the files
     other_processes = everyone and not (every_process or guarded)
     return Reach(everyone, guarded, other_processes, not alone)

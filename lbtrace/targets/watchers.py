@@ -29,8 +29,8 @@ def object_to_uretprobes(watcher: str) -> str:
 
 def find_watcher(target: Target, around: Closure | None) -> str:
     """Return what watches the system calls of ``target``; empty if nothing does."""
-    if target.pid:
-        tracer = tracer_of(target.pid)
+    if target.pids:
+        tracer = next(filter(None, map(tracer_of, target.pids)), 0)
         return f"process {tracer}, which traces it" if tracer else ""
     if not target.command or around is None or not around.paths:
         return ""

@@ -74,6 +74,25 @@ def test_who_was_not_asked_for_has_no_breakpoints(
         target.communicate()
 
 
+def test_a_function_is_traced_in_the_library_of_each(
+    start: Callable[..., Any], start_lbtrace: Callable[..., Any], environment: dict[str, str],
+    sorter: list[str],
+) -> None:  # fmt: skip
+    """One has loaded the private copy, the other the C library of the system."""
+    both = [start(*sorter, stdin=-1), start(*sorter, stdin=-1, env=environment)]
+    for each in both:
+        each.wait_for("ready", "stdout")
+    pids = ",".join(str(each.pid) for each in both)
+    tracer = start_lbtrace("attach", "--pid", pids, "--func", "qsort", "--format", "jsonl")
+    tracer.wait_for("Ctrl-C ends")
+    for each in both:
+        each.process.communicate("\n")
+    status, out, error = tracer.finish()
+    assert status == 0, error
+    for each in both:
+        assert out.count(f'"pid":{each.pid},"tid":{each.pid},"depth"') == SORTS
+
+
 def test_uretprobes_are_in_the_process_that_was_asked_for_alone(
     lbtrace: Callable[..., Any], start_lbtrace: Callable[..., Any], environment: dict[str, str],
     sorter: list[str], library: Path, modes: list[str], tmp_path: Path,

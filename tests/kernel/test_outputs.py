@@ -54,6 +54,15 @@ def test_a_capture_on_standard_output_holds_nothing_else(
     assert "5 calls in 1 thread of 1 process, nothing lost" in exported.stderr
 
 
+def test_what_could_be_traced_as_well_is_said_while_tracing(lbtrace: Run, fib: Path) -> None:
+    """Those who read the capture cannot trace it any more."""
+    capture = fib.parent / "all.lbt"
+    said = lbtrace("attach", "--func", "*", "-o", capture, "--", fib, 3).stderr
+    assert "functions of start-up code, which '*' does not take" in said
+    for command in ("report", "export", "count"):
+        assert "start-up code" not in lbtrace(command, capture).stderr
+
+
 def test_a_failed_try_leaves_nothing(lbtrace: Run, fib: Path) -> None:
     output = fib.parent / "x.lbt"
     words = ("attach", "--func", "fib", "--binary", fib, "-o", output)

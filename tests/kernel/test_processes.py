@@ -71,7 +71,8 @@ def test_workers_of_a_server_are_named(
     workers = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
     asked = ("--binary", programs / "loop", "--func", "tick", "--duration", "0.1")
     done = lbtrace("attach", "--pid", server.pid, *follow, *asked)
-    assert f"its children {workers[0]}, {workers[1]} are not traced: --pid" in done.stderr
+    both = f"{workers[0]}, {workers[1]} are not traced: --pid {workers[0]},{workers[1]} traces them"
+    assert f"\n  its children {both}\n" in done.stderr
     for worker in workers:
         os.kill(int(worker), signal.SIGKILL)
 

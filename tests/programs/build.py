@@ -41,6 +41,7 @@ PROGRAMS = {
     "hot": "hot.c -O2 -g -fcf-protection",
     "absent": "absent.c -O1 -w -static",
     "loop": "loop.c -O2 -g",
+    "workers": f"workers.c -O1 -g {SDT}",
     "nested": "nested.c -O1 -g -pthread",
     "crew": "crew.c -O1 -g -pthread",
     "leaderless": "leaderless.c -O1 -g -pthread",

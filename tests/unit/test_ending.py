@@ -88,7 +88,7 @@ def samples(parser):
         name = action.option_strings[-1]
         if action.nargs == 0:
             yield action, [name]
-        elif isinstance(action.default, list):
+        elif isinstance(action.default, list) and action.dest != "pid":
             yield action, [name, "it's a", f"{name}=-b"]
         else:
             yield action, [name, SAMPLES.get(action.dest, "7")]
@@ -105,7 +105,7 @@ def test_all_that_says_what_is_traced_and_shown_is_continued(parser, sleeping):
     for action, _ in given:
         if action.dest not in OF_ONE_TRACE:
             assert getattr(result, action.dest) == getattr(parsed, action.dest), action.dest
-    assert result.pid == sleeping.pid
+    assert result.pid == [sleeping.pid]
     assert result.follow
     assert {action.dest for action, _ in given} >= set(OF_ONE_TRACE)
     left_out = {name for name in OF_ONE_TRACE if getattr(result, name) == getattr(parsed, name)}

@@ -87,6 +87,7 @@ def bound(*arguments: str, where: str = ""):
     [
         ("", 0, "a value is missing at the end"),
         ("arg0 +", 6, "a value is missing at the end"),
+        ("node-", 5, "a value is missing at the end"),
         ("arg0 @ 3", 5, "'@' means nothing"),
         ('str("', 4, "a string without end"),
         ("strlen(arg0)", 0, "strlen() is not known"),
@@ -322,6 +323,7 @@ def test_what_to_write_instead(where, at, what, hint):
         ('text startswith "x"', "arg= shows values, where= compares them"),
         ("n, size", "write arg= once for each value"),
         ("n + 1 = a", "a name stands before its value: sum=n + 1"),
+        ("node-", "quote it, if c->name was written: the shell takes > for a redirection"),
     ],
 )
 def test_what_is_no_value_to_show(expression, hint):

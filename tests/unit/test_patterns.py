@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterable, Sequence
 
 import pytest
@@ -11,8 +12,8 @@ from lbtrace.elf.functions import ListedFunctions
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import NoMatchError, UsageError
 from lbtrace.model import Function
-from lbtrace.plan import functions
-from lbtrace.plan.functions import merge, split_excluded
+from lbtrace.plan import functions, unmatched
+from lbtrace.plan.functions import merge, split_excluded, tells_left_out
 from lbtrace.plan.patterns import BinarySymbols, addressed, matching, means
 from lbtrace.plan.unmatched import COMPARED, nearest
 from lbtrace.validation import split_listed
@@ -338,6 +339,29 @@ def test_all_means_neither_runtimes_nor_start_up_code():
         *(f.address for f in symbols.functions[-2:]),
     }
     assert notes[0].startswith(f"leaves out {len(others)} functions of std")
+    assert tells_left_out(notes[0])
+    (note,) = choose([BinarySymbols("/bin/program", table("main", "_start"))], ["*"])[1]
+    assert note.startswith("leaves out 1 function of start-up code")
     assert len(select(named, ["*", "/./"])[0]) == len(symbols.functions)
     library = [BinarySymbols("/lib/libstdc++.so.6.0.30", symbols)]
     assert len(select(library, ["*"])[0]) == len(symbols.functions)
+
+
+@pytest.mark.parametrize("pattern", ["Shop_open", "shop_o*", "/^shop_open$/"])
+def test_a_library_that_may_be_loaded_later_is_named(pattern, tmp_path, monkeypatch):
+    """By the names of its functions, which begin as its own does."""
+    library = tmp_path / "libshop.so.1"
+    source = tmp_path / "shop.c"
+    source.write_text("int shop_open(void) { return 1; } int Shop_open(void) { return 2; }")
+    shared = ["-shared", "-Wl,-soname,libshop.so.1"]
+    subprocess.run(["gcc", *shared, source, "-o", library], check=True)
+    entries = [("libsho.so.1", "/nowhere"), ("libshop.so.1", str(library))]
+    monkeypatch.setattr(unmatched, "cache_entries", lambda: iter(entries))
+
+    def hint(wanted, *, later):
+        program = BinarySymbols("/bin/program", table("main"), loads_later=later)
+        return unmatched.explain([program], wanted, "func").hint
+
+    assert hint(pattern, later=True) == 'it is a library\'s: add binary="libshop.so.1"'
+    assert "loaded later" in hint("shop_close", later=True)
+    assert hint(pattern, later=False) == "lbtrace list shows its functions"

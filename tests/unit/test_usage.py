@@ -224,9 +224,9 @@ def test_values_that_mean_nothing(capsys, words):
         ("attach --f x -- ./fib", "ambiguous option: --f", "lbtrace attach --help"),
         ("attach --func f --durations 3 -- ./x", "is called --durations", "nearest one is --dur"),
         ("attach --func f --returns site -- ./x", "there is no 'site'", "choose one of: auto, ur"),
-        ("attach --func f --pid 1,2", "'1,2' are several, one is traced", "attach --help"),
+        ("attach --func f --pid 1,x", "'x' is not the number of a process", "pgrep -o NAME"),
         ("attach --func f --where a --where b -- ./x", "--where is given twice", "with and"),
-        ("attach --func f --pid 1 --pid 2", "--pid is given twice", "give it once"),
+        ("attach --func f --cgroup a --cgroup b", "--cgroup is given twice", "give it once"),
         (
             "attach --binary /bin/true --usdt /plug(/",
             "--usdt /plug(/: missing )",
