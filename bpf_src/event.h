@@ -74,7 +74,6 @@ static __noinline bool in_cgroup(void)
 /* False for a process that is not traced. */
 static __always_inline bool identify(struct hit *who)
 {
-
 	if (config.typed_task) {
 		struct task_struct *task = bpf_get_current_task_btf();
 
