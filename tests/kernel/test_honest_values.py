@@ -255,6 +255,28 @@ def test_what_llvm_does_not_say_of_methods(
     assert used["args"][1]["value"] in (5, None)
 
 
+CHANGED = """\
+#[inline(never)]
+fn is_odd(number: &u64) -> bool { if *number > 5 { println!("large"); } number % 2 == 1 }
+fn main() {
+    for n in 1..std::env::args().count() as u64 + 4 { if is_odd(&n) { println!("odd"); } }
+}
+"""
+"""LLVM passes the number instead of its address."""
+
+
+def test_results_that_are_used_are_not_optimised_out(
+    tool: Callable[[str], str], lbtrace: Run, tmp_path: Path
+) -> None:
+    """Where a function is not called as it is declared, debug information does not say whether that
+    concerns the result."""
+    text, program = tmp_path / "changed.rs", tmp_path / "changed"
+    text.write_text(CHANGED)
+    subprocess.run([tool("rustc"), "-g", "-C", "opt-level=3", text, "-o", program], check=True)
+    done = lbtrace("attach", "--func", "is_odd", "--", program)
+    assert done.stdout.count(") = <passed otherwise than declared>\n") == 4, done.stdout
+
+
 CONVENTIONS = r"""
 #define KEPT __attribute__((noinline))
 struct two { long a, b; };
