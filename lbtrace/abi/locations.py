@@ -20,7 +20,8 @@ OPTIMISED_OUT = "optimised out"
 """Why a value cannot be read that the compiler does not pass."""
 
 CHANGED = "passed otherwise than declared"
-"""Why a parameter cannot be found that is passed, but not as its function declares."""
+"""Why a parameter or result cannot be found that is passed, if at all, not as its function
+declares."""
 
 LEFT_OUT = "debug information leaves out a parameter"
 """Why a value cannot be read that may be passed in the place of another, or after it."""

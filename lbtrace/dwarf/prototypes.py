@@ -208,7 +208,7 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
         parameters = tuple(replace(p, missing_reason=OPTIMISED_OUT) for p in parameters)
     lost = changed or RETURNS_LESS.search(names) or _may_return_less(die, callers, types)
     if declared is not None and lost:
-        result = replace(result, missing_reason=OPTIMISED_OUT)
+        result = replace(result, missing_reason=CHANGED if changed else OPTIMISED_OUT)
     complete = not (changed or callers.cloned or less) and declares_all(chain, hints.language)
     made = Prototype(
         *(parameters, result),

@@ -24,10 +24,21 @@ from lbtrace.values.character import Character
 from lbtrace.values.flags import Flags
 from lbtrace.values.float import Float
 from lbtrace.values.integer import Integer
+from lbtrace.values.mode import Mode
 from lbtrace.values.pointer import Pointer
 
 NAMES = re.compile(r"lib(c|m|pthread|rt|dl|resolv|util)\.so\.\d|libc\.musl-\w+\.so\.1")
 """What the files of C libraries call themselves."""
+
+LIKE = {
+    "open": ("openat", 1), "open64": ("openat", 1), "openat64": ("openat", 0),
+    "access": ("faccessat", 1), "send": ("sendto", 0), "recv": ("recvfrom", 0),
+    "waitpid": ("wait4", 0), "eventfd": ("eventfd2", 0), "shm_open": ("mq_open", 0),
+}  # fmt: skip
+"""Functions whose parameters are those of a system call with another name, from one on."""
+
+MODES = frozenset({"mode_t", "__mode_t"})
+"""Types of modes of files."""
 
 TEXT = re.compile(r"(const )?(char|__gchar_t) \*")
 
@@ -74,27 +85,32 @@ def name_constants(
     image: Image, functions: Iterable[Function], found: dict[int, Prototype], machine: str
 ) -> None:
     """Give names to the constants that wrappers of system calls take: headers of C have them as
-    macros, which debug information does not know."""
+    macros, which debug information does not know. Modes of files become octal."""
     if not NAMES.fullmatch(image.once(Dynamic).library):
         return
     table = read_table(machine)
     for function in functions:
         prototype = found.get(function.address)
+        if prototype is None:
+            continue
         names = (function.name, *function.aliases)
-        call = next(filter(None, (table.calls.get(n.partition("@")[0]) for n in names)), None)
-        if prototype and call:
-            groups = [table.groups.get(each.group) for each in call.parameters]
-            formals = [
-                _named(formal, group)
-                for formal, group in zip_longest(
-                    prototype.parameters, groups[: len(prototype.parameters)]
-                )
-            ]
-            found[function.address] = replace(prototype, parameters=tuple(formals))
+        called = next(filter(None, (_call(table, n.partition("@")[0]) for n in names)), ())
+        groups = [table.groups.get(each.group) for each in called[: len(prototype.parameters)]]
+        formals = [_named(*pair) for pair in zip_longest(prototype.parameters, groups)]
+        result = prototype.result and _named(prototype.result, None)
+        found[function.address] = replace(prototype, parameters=tuple(formals), result=result)
+
+
+def _call(table: syscalls.Table, name: str) -> tuple[syscalls.Parameter, ...]:
+    """The parameters of the system call that a function makes, as far as it has them."""
+    known, first = LIKE.get(name, (name, 0))
+    return table.calls[known].parameters[first:] if known in table.calls else ()
 
 
 def _named(formal: Formal, group: syscalls.Group | None) -> Formal:
     type = formal.type
+    if isinstance(type, Integer) and type.name in MODES:
+        return replace(formal, type=Mode(type.name, type.size))
     if group is None or not isinstance(type, Integer):
         return formal
     named = Flags(type.name, type.size, type.signed, group.field, group.constants)

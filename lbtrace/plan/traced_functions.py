@@ -22,6 +22,7 @@ from lbtrace.plan import filled_buffers
 from lbtrace.plan.compiler_quirks import FunctionBody, settle
 from lbtrace.plan.known_names import SYSTEM
 from lbtrace.plan.mismatches import Mismatches
+from lbtrace.plan.passed_values import with_passed
 from lbtrace.plan.value_selection import ValueSelection, depth, qualifies, select_values
 from lbtrace.plan.warnings import name_functions
 from lbtrace.text import some
@@ -197,16 +198,17 @@ def _with_more(
     values: CallValues,
     selection: ValueSelection,
 ) -> CallValues:
-    """``values`` with what calls leave behind: those of functions of known libraries, where nothing
-    else is asked for."""
+    """``values`` with what calls are passed and leave behind: those of functions of known
+    libraries, where nothing else is asked for."""
     request = selection.request
     if selection.args == 0 or (request and (request.named or request.aggregates)):
         return values
     library = image.once(Dynamic).library
     if not filled_buffers.KNOWN.match(library):
         return values
+    limit = selection.detail.limit
+    values = with_passed(machine.name, function, prototype, values, limit)
     if not (request and request.errors):  # what failed has filled nothing
-        limit = selection.detail.limit
         values = filled_buffers.with_filled(machine.name, function, prototype, values, limit)
     if not SYSTEM.match(library):
         return values

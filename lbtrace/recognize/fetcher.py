@@ -163,18 +163,18 @@ class Fetcher(Slots):
     ) -> Value | None:
         """Return a value that may be left out, made of as many of its parts as the budget allows,
         at most ``most`` and in ``most_slots``; None where it allows none."""
-        whole = 0, 0
+        whole = first = 0, 0
         for count in range(most, 0, -1):
             trial = type(self)(self._limit, self._detail, NO_ROOM)
             make(trial, count)
             if trial.used[0] > most_slots:
                 continue
-            whole = max(whole, trial.used)
+            whole, first = max(whole, trial.used), trial.used
             is_kept = self._has(make, count)
             if is_kept or (self.allows(trial.used) and self.reserve(trial.used, 1)):
                 with self.as_optional():
                     return make(self, count)
-        self.reserve(whole, 1)
+        self.reserve(whole, 1, first)
         return None
 
     def take(self, name: str, type: Type, fetch: Fetch, offset: int = 0) -> Value:

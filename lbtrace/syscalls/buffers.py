@@ -19,15 +19,12 @@ from lbtrace.values.argument_vector import ArgumentVector
 from lbtrace.values.by_argument import ByArgument, Case
 from lbtrace.values.flags import Flags
 from lbtrace.values.integer import Integer
-from lbtrace.values.mode import Mode
+from lbtrace.values.mode import CREATES, Mode
 from lbtrace.values.outcome import Outcome
 from lbtrace.values.pointer import Pointer
 from lbtrace.values.record import Record
 from lbtrace.values.socket_address import LONGEST, SocketAddress
 from lbtrace.values.string import String
-
-CREATES = 0x400040
-"""Flags of open(2) with which it takes a mode: ``O_CREAT`` and ``O_TMPFILE``, everywhere."""
 
 ARGUMENTS_SHOWN = 6
 """Arguments of a program that are shown: `CHUNKS` texts fit into an event, two of others."""

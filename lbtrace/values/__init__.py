@@ -107,6 +107,7 @@ KINDS = (
     Kind("trait_object", "TraitObject", "record", "rust", r".*\bdyn ", is_fetched=True),
     Kind("variants", "Variants", "record", "rust", is_fetched=True),
     _library("rust_duration", "RustDuration", r"Duration$", "rust"),
+    _library("io_error", "IoError", r"Error$", "rust"),
     Kind("rust_number", "", "record", "rust", r"NonZero(<\w+>|[IU]\w+)$"),
     Kind("slice", "Slice", "slice", is_fetched=True),
     Kind("interface", "Interface", "interface", is_fetched=True),

@@ -14,6 +14,10 @@ KINDS = {
 """What the bits above permissions mean (inode(7))."""
 
 
+CREATES = 0x400040
+"""Flags of open(2) with which it takes a mode: ``O_CREAT`` and ``O_TMPFILE``, everywhere."""
+
+
 class Permissions(WrittenNumber):
     """A number that is written in octal, after the kind of file."""
 

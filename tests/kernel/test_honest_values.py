@@ -255,6 +255,28 @@ def test_what_llvm_does_not_say_of_methods(
     assert used["args"][1]["value"] in (5, None)
 
 
+CHANGED = """\
+#[inline(never)]
+fn is_odd(number: &u64) -> bool { if *number > 5 { println!("large"); } number % 2 == 1 }
+fn main() {
+    for n in 1..std::env::args().count() as u64 + 4 { if is_odd(&n) { println!("odd"); } }
+}
+"""
+"""LLVM passes the number instead of its address."""
+
+
+def test_results_that_are_used_are_not_optimised_out(
+    tool: Callable[[str], str], lbtrace: Run, tmp_path: Path
+) -> None:
+    """Where a function is not called as it is declared, debug information does not say whether that
+    concerns the result."""
+    text, program = tmp_path / "changed.rs", tmp_path / "changed"
+    text.write_text(CHANGED)
+    subprocess.run([tool("rustc"), "-g", "-C", "opt-level=3", text, "-o", program], check=True)
+    done = lbtrace("attach", "--func", "is_odd", "--", program)
+    assert done.stdout.count(") = <passed otherwise than declared>\n") == 4, done.stdout
+
+
 CONVENTIONS = r"""
 #define KEPT __attribute__((noinline))
 struct two { long a, b; };
@@ -328,6 +350,48 @@ int main(void)
     return 0;
 }
 """
+
+
+SHARING = """\
+#include <list>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+using namespace std;
+#define KEPT __attribute__((noinline))
+KEPT int three(const map<string, int> &a, const unordered_map<int, string> &b,
+               const multimap<int, int> &c) { return a.size() + b.size() + c.size(); }
+KEPT int four(const map<int, int> &a, const map<int, int> &b, const set<string> &c,
+              const list<int> &d) { return a.size() + b.size() + c.size() + d.size(); }
+KEPT int short_of(int n, const string &s, const map<string, int> &m, const vector<string> &v,
+                  const unordered_map<string, string> &u)
+{ return n + s.size() + m.size() + v.size() + u.size(); }
+int main()
+{
+    map<int, int> numbers{{1, 2}, {3, 4}, {5, 6}};
+    map<string, int> named{{"a", 1}, {"b", 2}};
+    three(named, {{1, "u"}}, {{5, 6}});
+    four(numbers, numbers, {"x", "y"}, {7, 8, 9});
+    short_of(1, "text", named, {"p", "q", "r"}, {{"k", "v"}});
+}
+"""
+
+SHARED = """\
+three(a={"a": 1, … 1 more}, b={1: "u"}, c={5: 6}) = 4
+four(a={1: 2, … 2 more}, b={1: 2, … 2 more}, c=["x", … 1 more], d=[7, … 2 more]) = 11
+short_of(n=1, s="text", m={"a": 1, … 1 more}, v=["p", … 2 more], u={… 1 more}) = 11
+"""
+"""Each container has its first element as far as there is room: the last one has none, as its
+element takes five slots of sixteen."""
+
+
+def test_containers_share_what_room_there_is(compiled: Compile, lbtrace: Run) -> None:
+    program = compiled("sharing", ["g++", "-g", "-O0", "-x", "c++"], SHARING)
+    done = lbtrace("attach", "--func", "three,four,short_of", "--", program)
+    for call in SHARED.splitlines():
+        assert f"  {call}\n" in done.stdout, done.stdout
 
 
 def test_pointers_that_are_not_followed_say_so(

@@ -89,6 +89,51 @@ FILLED = [
 """What the program knows of its calls: what they return and leave in its buffers."""
 
 
+PASSING = """\
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+int SSL_write(void *ssl, const void *data, int count);
+int main(int argc, char **argv)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(9)};
+    inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
+    chdir(argv[1]);
+    umask(022);
+    mkdir("made", 0750);
+    int file = open("made/file", O_WRONLY | O_CREAT, 0640);
+    write(file, "hello\\n", 6);
+    pwrite(file, "a\\0b", 3, 1);
+    open("made/file", O_RDONLY);
+    fwrite("abcdefgh", 2, 3, stdout);
+    int socket_of = socket(AF_INET, SOCK_DGRAM, 0);
+    connect(socket_of, (void *)&to, sizeof to);
+    send(socket_of, "sent", 4, MSG_DONTWAIT | MSG_NOSIGNAL);
+    sendto(socket_of, "data", 4, 0, (void *)&to, sizeof to);
+    return SSL_write(0, "secret", 6);
+}
+"""
+
+
+PASSED = """\
+umask 022
+mkdir "made" 0750
+open "made/file" O_WRONLY|O_CREAT 0640
+write 3 "hello\\n" 6
+pwrite 3 "a\\0b" 3 1
+open "made/file" O_RDONLY
+fwrite "abcdef" 2 3
+connect 5 127.0.0.1:9 16
+send 5 "sent" 4 MSG_DONTWAIT|MSG_NOSIGNAL
+sendto 5 "data" 4 0 127.0.0.1:9 16
+SSL_write 0x0 "secret" 6
+"""
+"""What the program passes. The stream of ``fwrite`` is only an address."""
+
+
 MOVING = """\
 #include <alloca.h>
 #include <string.h>
@@ -113,14 +158,7 @@ def test_headers_declare_the_c_library(
     program = tmp_path / "calls"
     compiler = ["gcc", "-O1", "-fno-builtin", "-Wl,-rpath,$ORIGIN", "-w"]
     subprocess.run([*compiler, tmp_path / "calls.c", "-o", program], check=True)
-    (library,) = {
-        line.split()[2]
-        for line in subprocess.check_output(["ldd", program], text=True).splitlines()
-        if "libc.so.6" in line
-    }
-    stripped = tmp_path / "libc.so.6"  # has no build id: nothing finds debug information
-    remove = ["--remove-section=.note.gnu.build-id", "--remove-section=.gnu_debuglink"]
-    subprocess.run(["objcopy", *remove, "-g", library, stripped], check=True)
+    strip_c_library(program)
     names = "open,mmap,malloc,getenv,dprintf,free,strtol,calloc,close"
     done = lbtrace("attach", "--func", names, "--", program)
     for call in CALLS.splitlines():
@@ -143,6 +181,47 @@ def test_headers_declare_the_c_library(
     found = [(r["name"], r["result"]) for r in records if r.get("depth") == 0]
     assert [each for each in found if each[0] != "posix_memalign"] == FILLED
     assert ("posix_memalign", {"returned": 0, "memptr[0]": memory}) in found
+
+
+def strip_c_library(program: Path) -> None:
+    """Copy the C library of a program next to it, as a file of which nothing finds debug
+    information: it has no build id."""
+    (library,) = {
+        line.split()[2]
+        for line in subprocess.check_output(["ldd", program], text=True).splitlines()
+        if "libc.so.6" in line
+    }
+    remove = ["--remove-section=.note.gnu.build-id", "--remove-section=.gnu_debuglink"]
+    target = program.parent / "libc.so.6"
+    subprocess.run(["objcopy", *remove, "-g", library, target], check=True)
+
+
+def test_what_functions_are_passed(
+    lbtrace: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "passing.c").write_text(PASSING)
+    compiler = ["gcc", "-O1", "-fno-builtin", "-w", "-Wl,-rpath,$ORIGIN"]
+    library = tmp_path / "libssl.so.3"
+    (tmp_path / "ssl.c").write_text("int SSL_write(void *s, const void *b, int n) { return 0; }")
+    shared = [*compiler, "-shared", "-fPIC", "-Wl,-soname,libssl.so.3"]
+    subprocess.run([*shared, tmp_path / "ssl.c", "-o", library], check=True)
+    program = tmp_path / "passing"
+    subprocess.run([*compiler, tmp_path / "passing.c", library, "-o", program], check=True)
+    names = ",".join({line.split()[0] for line in PASSED.splitlines()})
+    for inside in ("declared", "stripped"):
+        (tmp_path / inside).mkdir()
+        if inside == "stripped":
+            strip_c_library(program)
+        done = lbtrace("attach", "--func", names, "--", program, tmp_path / inside)
+        shown = re.findall(r"  (\w+)\((.*)\) = ", done.stdout)
+        calls = [f"{name} " + re.sub(r"\w+=", "", args).replace(", ", " ") for name, args in shown]
+        calls = [re.sub("(fwrite .*) 0x.*", r"\1", call) for call in calls]
+        made = [call for call in calls if not call.startswith("write 1 ")]  # of the stream
+        assert made == PASSED.splitlines(), done.stdout
+        where = ["--func", "write", "--where", "fd != 1 && buf != 0"]
+        done = lbtrace("attach", *where, "--", program, tmp_path / inside)
+        (shown,) = re.findall(r'  write\(fd=\d, buf="(.*)", \w+=6\) = 6', done.stdout)
+        assert shown == "hello\\n"
 
 
 def test_filled_by_a_library_without_debug_information(
