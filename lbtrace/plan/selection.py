@@ -74,10 +74,12 @@ class Selection(Choices, frozen=True):
         """What is asked for of functions: no values, if these are asked for ``apart`` from them; by
         what is aggregated is asked of all."""
         apart &= not (self.by or self.columns or (self.aggregates and self.arg))
-        if not self.libcalls:
-            return replace(self, request=None) if apart else self
+        return replace(self, request=None) if apart else self
+
+    def from_program(self) -> Selection:
+        """What is asked for of functions of which only calls that the program makes count."""
         where = "from_program != 0"
-        if apart:
+        if self.request is None:
             return replace(self, request=parse((), where))
         where = f"{where} and ({self.where})" if self.where else where
         request = parse_chosen(self, where)
