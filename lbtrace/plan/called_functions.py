@@ -2,8 +2,8 @@
 
 What libraries call of each other comes to no stub of the program, so it costs nothing. A stub jumps
 to the function, a tail call through a pointer: `lbtrace.plan.tail_calls` sees its calls return. Of
-functions that the program also calls through slots of the GOT (``-fno-plt``), or without a stub,
-the library is probed, and the kernel program asks who has called.
+functions that the program also calls through slots of the GOT (``-fno-plt``), without a stub, or
+from too many places, the library is probed, and the kernel program asks who has called.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from lbtrace.machine import Machine
 from lbtrace.model import Function
 from lbtrace.plan.binary_plan import TracedBinary
 from lbtrace.plan.called import Called
+from lbtrace.plan.direct_calls import find_direct_calls
 from lbtrace.plan.landing_pads import is_catch
+from lbtrace.plan.return_places import MOST_OF_STUBS, MOST_SINGLE
+from lbtrace.plan.selection import Selection
 from lbtrace.plan.warnings import name_functions
 
 LONGEST = 24
@@ -27,14 +30,16 @@ LONGEST = 24
 POINTERS = "only calls by name are shown, as the program may also call through pointers"
 
 
-def move(parts: Sequence[TracedBinary]) -> tuple[list[TracedBinary], list[str]]:
+def move(
+    parts: Sequence[TracedBinary], selection: Selection
+) -> tuple[list[TracedBinary], list[str]]:
     """Return the program, which is first, with stubs in place of the functions of the libraries,
-    which have those left that it has no stub for; and notes."""
+    which have those left that it has no stub for, or calls from too many places; and notes."""
     program, *libraries = parts
     stubs = program.image.once(plt.stubs)
     direct = {*_slots_called(program.image)}
     ways: dict[str, list[int]] = {}
-    for at in sorted(stubs):
+    for at in _few_called(program.image, stubs, selection):
         if stubs.slot(at) not in direct:
             ways.setdefault(stubs[at].name, []).append(at)
     called = dict[int, Called]()
@@ -58,6 +63,21 @@ def move(parts: Sequence[TracedBinary]) -> tuple[list[TracedBinary], list[str]]:
     pointed = {called[at].function.name for at in called if stubs.is_pointed_to(at)}
     notes = name_functions(sorted(pointed), POINTERS)
     return [program._replace(functions=ordered, called=called), *left], notes
+
+
+def _few_called(image: Image, stubs: Stubs, selection: Selection) -> Iterator[int]:
+    """The stubs of which there may be probes wherever their calls return, if any are needed."""
+    if selection.returns != "sites" and (
+        selection.returns != "auto" or selection.action == "count"
+    ):
+        yield from stubs
+        return
+    left = MOST_SINGLE if selection.single else MOST_OF_STUBS
+    calls = find_direct_calls(image, Machine(image.machine), stubs, left)
+    for at in sorted(calls, key=lambda each: len(calls[each])):
+        left -= len(calls[at])
+        if left >= 0:
+            yield at
 
 
 def _slots_called(image: Image) -> Iterator[int]:

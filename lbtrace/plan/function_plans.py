@@ -40,7 +40,7 @@ def plan_functions(
     if selection.libcalls:
         from lbtrace.plan import called_functions  # imported here because few ask for them
 
-        parts, said = called_functions.move(parts)
+        parts, said = called_functions.move(parts, selection)
         notes += said
     chosen = [part.functions for part in parts]
     paths = " and ".join(image.path for image in images)

@@ -17,9 +17,9 @@ MOST_PLACES = 1_000
 """To which a function may return: of one that is called from more, none is watched, as attaching to
 them takes time."""
 
-MOST_OF_STUB = 20_000
-"""The same of stubs, whose calls hardly return elsewhere: git calls ``free`` from thousands of
-places."""
+MOST_OF_STUBS, MOST_SINGLE = 50_000, 1_000
+"""The same of all stubs together, whose calls hardly return elsewhere; where each probe has a link
+of its own."""
 
 MOST_FUNCTIONS = 1_000
 """Whose calls are looked for: of more, none is watched."""
@@ -41,7 +41,7 @@ def find_return_places(
     for address, name in stubs.wanted(Wanted(named)):
         if name in named:  # another one may have the name as well
             numbers.setdefault(address, named[name])
-    most = {n: MOST_OF_STUB if f.address in stubs else MOST_PLACES for n, f in functions.items()}
+    most = {n: MOST_OF_STUBS if f.address in stubs else MOST_PLACES for n, f in functions.items()}
     calls = find_direct_calls(image, sites.machine, numbers, max(most.values()))
     found: dict[int, list[Site]] = {number: [] for number in functions}
     many = {numbers[at] for at, some in calls.items() if len(some) > most[numbers[at]]}

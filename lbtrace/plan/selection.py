@@ -25,6 +25,7 @@ class Selection(Choices, frozen=True):
     system calls; ``mapped_files`` are all files that the target maps; None if unknown.
     ``other_processes``: a uretprobe would be hooked in processes outside the request as well,
     ``altstack_checked``: the entry program refuses the hook of a call on an alternate signal stack,
+    ``single``: each probe has a link of its own, which takes time to detach,
     ``any_program``: what is traced may run in programs that are not known. ``patched``
     are addresses of code, by the identity of the file, that is not in the processes what it is in
     the file, ``breakpoints`` those where a debugger may have one, ``points`` those that calls of
@@ -40,6 +41,7 @@ class Selection(Choices, frozen=True):
     mapped_files: Closure | None = Closure()
     other_processes: bool = False
     altstack_checked: bool = False
+    single: bool = False
     any_program: bool = False
     patched: Mapping[tuple[int, int], tuple[int, ...]] = {}
     breakpoints: Mapping[tuple[int, int], tuple[int, ...]] = {}
