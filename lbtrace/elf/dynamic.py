@@ -129,6 +129,12 @@ class Dynamic:
         return {at: symbol for at, kind, symbol in self._relocations() if kind in kinds and symbol}
 
     @cached_property
+    def pointed_to(self) -> Set[int]:
+        """The symbols whose addresses the loader writes to where not only stubs use them."""
+        only_stubs = max(Machine(self._image.machine).linking.SLOTS)  # JUMP_SLOT
+        return {symbol for _, kind, symbol in self._relocations() if kind != only_stubs}
+
+    @cached_property
     def resolvers(self) -> Mapping[int, int]:
         """The words of the GOT that the loader fills with what a function chooses (STT_GNU_IFUNC),
         and where that function is."""

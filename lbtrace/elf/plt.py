@@ -49,6 +49,14 @@ class Stubs(Mapping[int, Stub]):
         symbol = self._dynamic.slots.get(slot)
         return Stub(*self._dynamic.bound(symbol)) if symbol else None
 
+    def slot(self, address: int) -> int:
+        """Return the slot of the GOT through which the stub at ``address`` jumps."""
+        return self._slots[address]
+
+    def is_pointed_to(self, address: int) -> bool:
+        """Return whether the image may call what the stub at ``address`` leads to otherwise."""
+        return self._symbols[address] in self._dynamic.pointed_to
+
     def resolver(self, address: int, slot: int) -> int:
         """Return where the function is that chooses what the stub at an address, or else a slot,
         leads to (STT_GNU_IFUNC); 0 where none does."""

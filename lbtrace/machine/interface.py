@@ -202,6 +202,9 @@ class Linking(Protocol):
     def stubs(self, code: bytes, start: int) -> Iterator[tuple[int, int]]:
         """Return the PLT stubs in a section at ``start``, and the slots through which they jump."""
 
+    def slot_calls(self, code: bytes, start: int) -> Iterator[int]:
+        """Return the slots through which code at ``start`` seems to call or jump (``-fno-plt``)."""
+
 
 class JumpPatterns(Protocol):
     """``jump_patterns.py``: what can be said without decoding."""

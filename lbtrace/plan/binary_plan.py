@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -13,13 +13,16 @@ from lbtrace.abi.dwarf_registers import program_counter
 from lbtrace.elf import plt, symbols
 from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
+from lbtrace.errors import UsageError
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
 from lbtrace.machine.code import Exits
 from lbtrace.model import Binary, Function, Plan, Probe, Site
 from lbtrace.plan import landing_pads, patterns
+from lbtrace.plan.called import Called
+from lbtrace.plan.function_probes import make_probes
+from lbtrace.plan.noreturn_functions import never_returns
 from lbtrace.plan.placement import Placer
-from lbtrace.plan.return_sites import return_sites
 from lbtrace.plan.return_strategy import ASKED_FOR, ReturnStrategy, StrategyChooser
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.tail_calls import Leaving, TailCalls
@@ -64,12 +67,14 @@ DATA = "left out because the symbol is in data"
 
 class TracedBinary(NamedTuple):
     """A binary and the functions selected in it: the addresses of the ``outer`` ones below which
-    all others are traced, and of those ``added`` that are traced for no other reason."""
+    all others are traced, and of those ``added`` that are traced for no other reason. Some are the
+    stubs by which it calls functions of others (`lbtrace.plan.called_functions`)."""
 
     image: Image
     functions: Sequence[Function]
     outer: frozenset[int] = frozenset()
     added: frozenset[int] = frozenset()
+    called: Mapping[int, Called] = {}
 
 
 def plan_binary(part: TracedBinary, selection: Selection) -> Plan:
@@ -84,7 +89,8 @@ class _BinaryPlanner:
     def __init__(self, part: TracedBinary, selection: Selection) -> None:
         image = part.image
         self._part = part
-        self._table = table = image.once(symbols.read)
+        read = symbols.read_any if selection.libcalls else symbols.read
+        self._table = table = image.once(read)
         self._stubs = image.once(plt.stubs)
         # Below others, the returns of these are seen, whatever is asked for.
         seen = selection.within and selection.returns == "none"
@@ -115,7 +121,7 @@ class _BinaryPlanner:
             exits=self._placer.exits if selection.returns != "none" else None,
             entry=selection.returns != "uretprobe",  # that stands where the function begins
         )
-        traced, notes = self._describe(part.functions, read_floats)
+        traced, notes = self._describe_all(read_floats)
         notes += _indirect(self._table, image.path, selection)
         for plain in traced:
             each = read_floats(plain)
@@ -150,6 +156,47 @@ class _BinaryPlanner:
         if any(probe.role == "closes" for probe in plan.probes):  # all calls end open without
             notes.append(f"{image.path} {GOROUTINES}: calls that wait end open")
         return replace(plan, unseen_switches="any", notes=tuple(notes))
+
+    def _describe_all(self, read_floats: ReadFloats) -> tuple[list[TracedFunction], list[str]]:
+        """The functions with their values, which those that stubs lead to have in their own files.
+        Raises `UsageError` where what is asked for fits none."""
+        called = self._part.called
+        if not called:
+            return self._describe(self._part.functions, read_floats)
+        stubs = {f.address: f for f in self._part.functions if f.address in called}
+        own = [f for f in self._part.functions if f.address not in called]
+        describing = [partial(self._describe, own, read_floats)] if own else []
+        for image in dict.fromkeys(each.image for each in called.values()):
+            chosen = {at: each for at, each in called.items() if each.image is image}
+            describing.append(partial(self._describe_called, image, chosen, stubs))
+        traced, notes, mismatch = list[TracedFunction](), list[str](), None
+        for describe_some in describing:
+            try:
+                found, said = describe_some()
+            except UsageError as error:  # others may have what is asked for
+                mismatch = error
+            else:
+                traced += found
+                notes += said
+        if mismatch and not traced:
+            raise mismatch
+        return sorted(traced, key=lambda each: each.function.address), notes
+
+    def _describe_called(
+        self, image: Image, called: Mapping[int, Called], stubs: Mapping[int, Function]
+    ) -> tuple[list[TracedFunction], list[str]]:
+        """The same of functions of a library that stubs lead to."""
+        functions = {each.function.address: each.function for each in called.values()}
+        library = _BinaryPlanner(TracedBinary(image, [*functions.values()]), self._selection)
+        library._values = self._values  # which names what is in the program
+        found, notes = library._describe([*functions.values()], lambda traced: traced)
+        described = {each.function.address: each for each in found}
+        traced = [
+            each.at_stub(stubs[at], described[each.function.address])
+            for at, each in called.items()
+            if each.function.address in described
+        ]
+        return traced, notes
 
     def _describe(
         self, matching: Sequence[Function], read_floats: ReadFloats
@@ -202,7 +249,9 @@ class _BinaryPlanner:
         if site is None:
             return REFUSED
         values = values.at(site.address, program_counter(self._machine.name))
-        exits = self._placer.exits(function) if strategy.kind == "sites" else Exits(())
+        called = self._part.called.get(function.address)
+        leaves = strategy.kind == "sites" and not (called and never_returns(called.name))
+        exits = self._placer.exits(function) if leaves else Exits(())
         probes = [*self._probes_of(function, values, strategy, site, exits)]
         if self._breakpoints and any(p.site.address in self._breakpoints for p in probes):
             return HELD
@@ -250,7 +299,7 @@ class _BinaryPlanner:
         exits: Exits,
     ) -> Iterator[Probe]:
         """The probes of the function that is added next."""
-        probes = _probes(len(self._functions), function, strategy, values, site, exits)
+        probes = make_probes(len(self._functions), function, strategy, values, site, exits)
         if self._selection.aggregates:
             from lbtrace.plan import aggregation  # imported here because most plans send
 
@@ -309,46 +358,6 @@ def _leads_to_code(functions: Sequence[Function]) -> bool:
     return any(map(leads_to_code, (v for f in functions for v in f.parameters))) or any(
         leads_to_code(f.result) for f in functions if f.result
     )
-
-
-def _probes(
-    number: int,
-    function: Function,
-    strategy: ReturnStrategy,
-    call_values: CallValues,
-    entry: Site,
-    exits: Exits,
-) -> Iterator[Probe]:
-    """The probes of a function: one that opens its calls, and those that close them."""
-    hooked = strategy.kind == "uretprobe"
-    keeps = call_values.kept if hooked or exits.exits else ""
-    yield Probe(
-        entry,
-        "opens",
-        number,
-        fetches=call_values.fetches,
-        conditions=call_values.conditions,
-        action="keep" if call_values.result_conditions else "send",
-        shows_left=call_values.shows_left,
-        keeps=keeps,
-    )
-    closes = Probe(
-        entry,
-        "closes",
-        number,
-        fetches=call_values.result_fetches,
-        conditions=call_values.result_conditions,
-        keeps=keeps,
-    )
-    if hooked:
-        yield replace(closes, source="uretprobe")
-    for exit in exits.exits:
-        if exit.kind == "return":
-            sites = return_sites(exit, call_values.result_fetches, function.address, entry)
-            for site, fetches in sites:
-                yield replace(closes, site=site, fetches=fetches)
-        else:
-            yield Probe(exit.site, "tail", number, keeps=keeps)
 
 
 def _returns_alike(plain: TracedFunction, moved: TracedFunction) -> bool:

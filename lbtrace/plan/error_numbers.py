@@ -126,6 +126,18 @@ def with_errno(image: Image, function: Function, values: CallValues) -> CallValu
     return replace(values, result=made, result_fetches=fetches)
 
 
+def by_slot(image: Image, function: Function, values: CallValues, slot: int) -> CallValues:
+    """Return ``values`` with ``errno`` found from another file, a ``slot`` of which holds where the
+    function is mapped once it has been called."""
+
+    def moved(fetch: Fetch) -> Fetch:
+        if fetch not in image.once(_place) or fetch.base != "file":
+            return fetch
+        return replace(fetch, offset=slot, derefs=(fetch.offset - function.address,))
+
+    return replace(values, result_fetches=tuple(map(moved, values.result_fetches)))
+
+
 def _place(image: Image) -> tuple[Fetch, ...]:
     """What fetches ``errno`` of the thread: how far from the thread pointer it lies, which the
     loader of glibc wrote into a word of the file, and the number there; of musl that alone."""

@@ -37,6 +37,11 @@ def plan_functions(
     """Return the plan for what was ``found``, without what ``selection`` excludes. Raises
     `LbtraceError`: of what is asked for, or where none of the functions can be traced."""
     parts, notes = _select(images, found, selection)
+    if selection.libcalls:
+        from lbtrace.plan import called_functions  # imported here because few ask for them
+
+        parts, said = called_functions.move(parts, selection)
+        notes += said
     chosen = [part.functions for part in parts]
     paths = " and ".join(image.path for image in images)
     for image, functions in zip(images, chosen, strict=True):
@@ -48,14 +53,18 @@ def plan_functions(
         notes += uretprobe_guard.check(images, selection)
     plans: list[Plan] = []
     mismatch: UsageError | None = None
-    for part in parts:
+    for number, part in enumerate(parts):
+        if selection.libcalls and not part.functions:
+            plans.append(empty([part.image]))
+            continue
+        own = selection.from_program() if selection.libcalls and number else selection
         try:
-            plans.append(plan_binary(part, selection))
+            plans.append(plan_binary(part, own))
         except UsageError as error:  # those of another binary may have what is asked for
             mismatch = mismatch or error
             note = f"{part.image.path}: what is asked for fits none of its functions"
             plans.append(replace(empty([part.image]), notes=(note,)))
-    plan = merge_plans(plans)
+    plan = merge_plans(plans, tells_untraced=not selection.libcalls)
     plan = replace(plan, notes=(*plan.notes, *notes)) if notes else plan
     if not plan.functions:
         raise mismatch or _explain_emptiness(plan.notes, chosen, paths)

@@ -91,9 +91,9 @@ def find_named(
 def read_symbols(images: Iterable[Image], selection: Selection) -> list[BinarySymbols]:
     """Return the symbols of ``images``. Raises `BinaryError`."""
     later = selection.loads_later
+    read = symbols.read_any if selection.libcalls else symbols.read  # of stripped programs
     return [
-        BinarySymbols(each.path, each.once(symbols.read), partial(_loads, each), later)
-        for each in images
+        BinarySymbols(each.path, each.once(read), partial(_loads, each), later) for each in images
     ]
 
 

@@ -11,8 +11,9 @@ from lbtrace.elf.image import Image
 from lbtrace.model import NO_BINARY, NO_FUNCTION, Addition, Binary, Function, Plan, Probe
 
 
-def merge_plans(plans: Sequence[Plan]) -> Plan:
-    """Return the plan that does what ``plans`` do, which have one binary each.
+def merge_plans(plans: Sequence[Plan], *, tells_untraced: bool = True) -> Plan:
+    """Return the plan that does what ``plans`` do, which have one binary each; a note
+    ``tells_untraced`` ones.
 
     Functions whose name occurs in several binaries are called ``name@binary``.
     """
@@ -23,7 +24,7 @@ def merge_plans(plans: Sequence[Plan]) -> Plan:
     probes: list[Probe] = []
     notes: list[str] = []
     for number, plan in enumerate(plans):
-        if not plan.functions:
+        if tells_untraced and not plan.functions:
             notes.append(_untraced(plan.binaries[0]))
         first = len(functions)
         functions += (replace(f, binary=number) for f in plan.functions)

@@ -25,6 +25,7 @@ class Selection(Choices, frozen=True):
     system calls; ``mapped_files`` are all files that the target maps; None if unknown.
     ``other_processes``: a uretprobe would be hooked in processes outside the request as well,
     ``altstack_checked``: the entry program refuses the hook of a call on an alternate signal stack,
+    ``single``: each probe has a link of its own, which takes time to detach,
     ``any_program``: what is traced may run in programs that are not known. ``patched``
     are addresses of code, by the identity of the file, that is not in the processes what it is in
     the file, ``breakpoints`` those where a debugger may have one, ``points`` those that calls of
@@ -40,6 +41,7 @@ class Selection(Choices, frozen=True):
     mapped_files: Closure | None = Closure()
     other_processes: bool = False
     altstack_checked: bool = False
+    single: bool = False
     any_program: bool = False
     patched: Mapping[tuple[int, int], tuple[int, ...]] = {}
     breakpoints: Mapping[tuple[int, int], tuple[int, ...]] = {}
@@ -74,10 +76,12 @@ class Selection(Choices, frozen=True):
         """What is asked for of functions: no values, if these are asked for ``apart`` from them; by
         what is aggregated is asked of all."""
         apart &= not (self.by or self.columns or (self.aggregates and self.arg))
-        if not self.libcalls:
-            return replace(self, request=None) if apart else self
+        return replace(self, request=None) if apart else self
+
+    def from_program(self) -> Selection:
+        """What is asked for of functions of which only calls that the program makes count."""
         where = "from_program != 0"
-        if apart:
+        if self.request is None:
             return replace(self, request=parse((), where))
         where = f"{where} and ({self.where})" if self.where else where
         request = parse_chosen(self, where)

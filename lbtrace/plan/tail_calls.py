@@ -160,6 +160,8 @@ class TailCalls:
         conditions = caller.values.result_conditions
         if self._action or not caller.usual_result or any(c.subject == "text" for c in conditions):
             return None
+        if caller.function.address in self._stubs:  # all its time is that of the target
+            return None
         target = exit.target
         imported = self._stubs.get(target) or self._stubs.behind(exit.slot)
         if not (imported or self._stubs.resolver(target, exit.slot)):

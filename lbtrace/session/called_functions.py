@@ -67,7 +67,7 @@ def _find(request: Request) -> Found:
     notes += name_functions(sorted(indirect), why)
     chosen = replace(request, patterns=(*request.patterns, *patterns))
     more = request.patterns or any(NAMING[name].place != "kernel" for name in request.named)
-    kept = opened.images if more else []
+    kept = opened.images if more else opened.images[:1]
     return Found(chosen, [*kept, *images], [*opened.notes, *notes])
 
 

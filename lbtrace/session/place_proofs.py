@@ -101,7 +101,7 @@ class _Code:
     def __init__(self, image: Image, pid: int, reach: Reach) -> None:
         self.image = image
         patched = find_patched((image.file,), Target((pid,)), reach).patched
-        table, machine = image.once(symbols.read), Machine(image.machine)
+        table, machine = image.once(symbols.read_any), Machine(image.machine)
         own = patched.get(image.file.identity, ())
         self._known = CodeContext(image, table, machine, patched=own)
         self._sites = ProbeSites(machine, self._known)

@@ -100,6 +100,7 @@ def _plan(request: Request, found: Found | None = None) -> Prepared:
         mapped_files=around,
         other_processes=reach.other_processes,
         altstack_checked=reach.guarded,
+        single=reach.single,
         any_program=reach.any_program,
         marked=traced.marked,
         growth="later" if grows else "",

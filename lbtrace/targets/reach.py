@@ -25,12 +25,14 @@ class Reach(Struct, frozen=True):
     """``everyone``: the probes are in every process that maps the files, not in the
     target's process alone. ``guarded``: a program looks at each call, in whatever process,
     before its return is hooked. ``other_processes``: hooks would be placed in processes that
-    were not asked for. ``any_program``: programs that are not known may run what is traced."""
+    were not asked for. ``any_program``: programs that are not known may run what is traced.
+    ``single``: each probe has a link of its own."""
 
     everyone: bool
     guarded: bool
     other_processes: bool
     any_program: bool
+    single: bool = False
 
 
 class Abilities(Struct, frozen=True):
@@ -64,4 +66,5 @@ def find_reach(target: Target, mode: Mode | None, able: Abilities) -> Reach:
     guarded = wanted and session and mode in (None, "session")
     every_process = not (target.pids or target.command)  # every process that maps the files
     other_processes = everyone and not (every_process or guarded)
-    return Reach(everyone, guarded, other_processes, not alone)
+    single = not multi or mode == "plain"
+    return Reach(everyone, guarded, other_processes, not alone, single)

@@ -57,6 +57,11 @@ def stubs(code: bytes, start: int) -> Iterator[tuple[int, int]]:
         yield start + 4 * first, here + (pages << 12) + (load >> 10 & 0xFFF) * 8
 
 
+def slot_calls(code: bytes, start: int) -> Iterator[int]:
+    """See `lbtrace.machine.interface.Linking`: no instruction names a slot."""
+    return iter(())
+
+
 def thread_block(size: int, alignment: int) -> int:
     """See `lbtrace.machine.interface.Linking`. It follows two words at the thread pointer (ELF
     Handling For Thread-Local Storage, variant I)."""

@@ -27,6 +27,9 @@ CACHE_FLAGS = 0x0303
 JUMP = re.compile(rb"(?:\xf3\x0f\x1e\xfa)?\xf2?\xff\x25(....)", re.DOTALL)
 """``endbr64``, ``bnd`` where there is one, ``jmp *slot(%rip)``."""
 
+THROUGH_SLOT = re.compile(rb"\xff[\x15\x25](....)", re.DOTALL)
+"""``call *slot(%rip)``, ``jmp *slot(%rip)``."""
+
 THREAD_PLACE = re.compile(
     rb"(?:\xf3\x0f\x1e\xfa)?\x64\x48\x8b\x04\x25\0{4}"
     rb"\x48(?:(?:\x83\xc0|\x8d\x40)(.)|(?:\x05|\x8d\x80)(....)|\x83\xe8(.)|\x2d(....))\xc3",
@@ -50,6 +53,12 @@ def stubs(code: bytes, start: int) -> Iterator[tuple[int, int]]:
     for match in JUMP.finditer(code):
         end = start + match.end()
         yield start + match.start(), end + int.from_bytes(match[1], "little", signed=True)
+
+
+def slot_calls(code: bytes, start: int) -> Iterator[int]:
+    """See `lbtrace.machine.interface.Linking`."""
+    for match in THROUGH_SLOT.finditer(code):
+        yield start + match.end() + int.from_bytes(match[1], "little", signed=True)
 
 
 def thread_block(size: int, alignment: int) -> int:
