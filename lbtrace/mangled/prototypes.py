@@ -47,6 +47,10 @@ classes with virtual bases, a table after ``this`` (Itanium C++ ABI, 2.6.2)."""
 EXAMINED = 40
 """Functions of a scope whose code is read to learn whether it is a class."""
 
+FEWEST = 3
+"""Functions that read just what their names say, by which a scope is no class: a method does too,
+if it has no use for its last parameter."""
+
 
 class MangledNames:
     """What names tell of the ``functions`` of a file. Pointers are followed ``depth`` deep."""
@@ -200,8 +204,9 @@ class MangledNames:
 
     def _prove_class(self, scope: str) -> Iterator[bool]:
         """Say of functions whether they prove that ``scope`` is a class: by a name that only
-        classes have, or since they take something more than their parameters."""
-        plain = []
+        classes have, or since they take something more than their parameters; last, whether too few
+        take just these."""
+        plain, exact = [], 0
         for number, name in enumerate(self._names):
             if scope in name and (proves := scopes.is_member(name, scope)) is not None:
                 yield proves
@@ -211,8 +216,11 @@ class MangledNames:
             if declaration is None or "..." in declaration.parameters:
                 continue
             code, explicit = self._code(self._functions[number]), self._explicit(declaration)
-            spare = self._count_spare(code, explicit) or 0
-            yield spare > 1 or (spare == 1 and not self._may_be_memory(code, explicit))
+            spare = self._count_spare(code, explicit)
+            exact += bool(spare == 0 and self._count_used(explicit))
+            more = spare or 0
+            yield more > 1 or (more == 1 and not self._may_be_memory(code, explicit))
+        yield exact < FEWEST
 
     @cached_property
     def _names(self) -> Sequence[str]:

@@ -11,6 +11,9 @@ FIRST = Register.RDI
 
 RESULTS = frozenset({Register.RAX, Register.EAX, Register.AX, Register.AL})
 
+SHORT = frozenset({Register.EAX, Register.EDI})
+"""Which have no room for an address."""
+
 PASSED_ON = frozenset({FIRST, Register.EDI})
 """Where the first argument of a function is to which one jumps that returns in its place."""
 
@@ -69,8 +72,9 @@ def _leaves(instruction: Instruction, code: Code) -> bool:
 
 
 def _sets(instruction: Instruction) -> bool:
-    computes = instruction.mnemonic == Mnemonic.LEA and instruction.is_ip_rel_memory_operand
-    return computes or instruction.mnemonic in SETTING
+    is_short = instruction.op0_register in SHORT
+    computes = instruction.is_ip_rel_memory_operand or is_short
+    return (computes and instruction.mnemonic == Mnemonic.LEA) or instruction.mnemonic in SETTING
 
 
 def _source(instruction: Instruction) -> Register_:
