@@ -7,6 +7,7 @@ from lbtrace.expressions.tree import Comparison, Field, Junction, Name, Number, 
 from lbtrace.model import Type
 from lbtrace.values.outcome import MOST
 from lbtrace.values.pointer import NIL
+from lbtrace.values.word import AUTO, UNKNOWN
 
 RETURNED = Name(0, "retval")
 GO_ERROR = "error"
@@ -33,7 +34,7 @@ def failed(result: Type | None, *, throws: bool) -> Test | None:
             what = "the type of its result is not known"
         elif result is not None and result.has_values:
             what = f"its result tells of no error: {result.name or 'several values'}"
-        if throws and (result is None or (result.is_known and typed)):
+        if throws and result not in (UNKNOWN, AUTO) and (result is None or result.is_known):
             return None
         hint = "errors are: error of Go, Err of Rust, null pointers, negative numbers"
         raise UsageError(f"{option('errors')}: {what}", hint)

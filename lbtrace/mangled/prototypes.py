@@ -25,9 +25,10 @@ from lbtrace.machine import Machine
 from lbtrace.machine.code import Code
 from lbtrace.mangled import scopes
 from lbtrace.mangled.views import NULLPTR, WORD, NamedView
-from lbtrace.model import UNKNOWN, ConventionHints, Fetch, Formal, Function, Prototype, Scalar
+from lbtrace.model import ConventionHints, Fetch, Formal, Function, Prototype, Scalar
 from lbtrace.recognize import Recognizer
 from lbtrace.recognize.view import INTEGERS, View
+from lbtrace.values.word import AUTO
 
 HINTS = ConventionHints(language="c++")
 
@@ -37,7 +38,7 @@ FUNCTION = re.compile(r"_Z(?![TG])")
 ADDRESS, IN_MEMORY = "void*", "std::__cxx11::basic_string<char>"
 """A type that is an address, and one of objects that functions return in memory."""
 
-NUMBER = Formal("", replace(UNKNOWN, name="auto"), WORD, (Scalar(0, WORD, "integer"),))
+NUMBER = Formal("", AUTO, WORD, (Scalar(0, WORD, "integer"),))
 """A result of which nothing is known."""
 
 MOST = 2

@@ -54,3 +54,6 @@ class Word(Integer, frozen=True, tag="word"):
 
 UNKNOWN = Word("long", 8, True)
 """What is assumed where no debug information gives the type."""
+
+AUTO = Word("auto", 8, True)
+"""The same of a result, where the mangled name gives the types of the parameters."""
