@@ -70,6 +70,7 @@ class Selection(Choices, frozen=True):
             full_names=self.full_names,
             off_cpu=measured,
             inlined=self.inlined,
+            counted=self.args is None and not self.aggregates,
         )
 
     def of_functions(self, *, apart: bool) -> Selection:

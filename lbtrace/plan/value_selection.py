@@ -38,6 +38,7 @@ class ValueSelection(Struct, frozen=True):
     probe shows these. ``detail`` says how much is read of a value. A ``request`` has values to show
     instead, or a filter. ``full_names``: see `lbtrace.model.choices.Choices`.
     It is measured how long calls are ``off_cpu``. Copies that were ``inlined`` are shown, too.
+    ``counted``: of functions without debug information those arguments that their code reads.
     """
 
     args: int | None = None
@@ -47,6 +48,7 @@ class ValueSelection(Struct, frozen=True):
     full_names: bool = False
     off_cpu: bool = False
     inlined: bool = False
+    counted: bool = False
     globals: GlobalVariables | None = None
 
 
