@@ -236,6 +236,12 @@ class Request(Struct, frozen=True):
         return self.errors or _names(asked, AT_RETURN) or has_after(asked)
 
     @property
+    def selects_any_call(self) -> bool:
+        """Whether the filter is only about what calls of every kind have."""
+        names = names_in(self.test)
+        return names is not None and names <= OF_EVERY_CALL
+
+    @property
     def names_times_off_cpu(self) -> bool:
         """Whether it is about those, or values of the functions that are called so."""
         return _names(self.test, TIMES_OFF_CPU)
@@ -304,6 +310,9 @@ TIMES_OFF_CPU = ("blocked", "runnable")
 called so."""
 
 TIMES = ("duration", *TIMES_OFF_CPU)
+
+OF_EVERY_CALL = frozenset({*AT_RETURN, *TIMES_OFF_CPU, "pid", "tid", "comm"})
+"""Names of what calls have, whatever is called."""
 
 
 def _names(tree: object, names: tuple[str, ...]) -> bool:

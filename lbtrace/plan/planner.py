@@ -122,6 +122,11 @@ def _merge(images: Sequence[Image], groups: Sequence[_Group]) -> Plan:
         if errors and len(plan.functions) == before:
             raise errors[0]
         before = len(plan.functions)
+    if selection.where and functions and groups[0].selection.request is None:
+        note = (
+            f"calls of functions are shown whether {selection.where} holds or not: it is not theirs"
+        )
+        plan = replace(plan, notes=(*plan.notes, note))
     if plan.within:
         from lbtrace.plan import within  # imported here because most plans have none
 

@@ -74,10 +74,13 @@ class Selection(Choices, frozen=True):
         )
 
     def of_functions(self, *, apart: bool) -> Selection:
-        """What is asked for of functions: no values, if these are asked for ``apart`` from them; by
-        what is aggregated is asked of all."""
+        """What is asked for of functions. Where values are asked for ``apart`` from them it is only
+        a filter that is about any call; by what is aggregated is asked of all."""
         apart &= not (self.by or self.columns or (self.aggregates and self.arg))
-        return replace(self, request=None) if apart else self
+        if not apart or self.request is None:
+            return self
+        filters = self.request.selects_any_call
+        return replace(self, request=replace(self.request, wanted=()) if filters else None)
 
     def from_program(self) -> Selection:
         """What is asked for of functions of which only calls that the program makes count."""
