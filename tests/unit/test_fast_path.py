@@ -320,7 +320,7 @@ def bits_of(number: float) -> int:
 
 @pytest.mark.parametrize("one_by_one", [1, fast_path.AFTER_FAST_BATCH])
 @pytest.mark.parametrize("max_depth", [None, 2])
-@pytest.mark.parametrize("name", ["tree", "jsonl", "racket", "chrome", "report"])
+@pytest.mark.parametrize("name", ["tree", "jsonl", "racket", "chrome", "speedscope", "report"])
 def test_both_ways_write_the_same(
     name: str, max_depth: int | None, one_by_one: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
