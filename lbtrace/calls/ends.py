@@ -175,7 +175,7 @@ class Ends:
         another one."""
         start, lost = stack.calls[-1].start, stack.lost
         both_lost = start < lost.entry_at and start < lost.return_at
-        if both_lost or stack.forked_thread is None:
+        if both_lost or stack.calls[-1].depth >= stack.inherited:
             # Or that of a later call that was not seen at all, or of another process's, which had
             # this number before and did not end visibly.
             self.end(stack, "open")

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from itertools import compress
+from typing import Any, Literal, Protocol
 
 from lbtrace.calls._fast_path import ffi, lib
 from lbtrace.calls.call_stack import NEVER, Stack
@@ -79,6 +80,8 @@ LATEST = (1 << 64) - 1
 NO_CALL = 0x7FFF_FFFF
 """LBT_NO_CALL."""
 
+_SHOWN = bytes(state != lib.LBT_HIDDEN for state in range(256))
+
 
 class FastBatch:
     """Rows of events in a row that are plain: see lbtrace/native/pairing.h, whose struct
@@ -100,11 +103,23 @@ class FastBatch:
 
     def probes(self) -> list[int]:
         """Return the probe of each row."""
-        return self.events.cast("I")[6 :: EVENT_SIZE // 4][: self.count].tolist()
+        return self._words(6, "I")
 
     def pids(self) -> list[int]:
         """Return the process of each row."""
-        return self.events.cast("I")[7 :: EVENT_SIZE // 4][: self.count].tolist()
+        return self._words(7, "I")
+
+    def shown(self) -> Iterator[tuple[int, int, tuple[int, int, int]]]:
+        """Yield of each row that is shown its time, its probe, and its process, its thread and its
+        goroutine, 0 for none."""
+        shown = bytes(ffi.buffer(self.native.states, self.count)).translate(_SHOWN)
+        lanes = zip(self.pids(), self._words(8, "I"), self._words(2, "Q"), strict=True)
+        return compress(zip(self._words(0, "Q"), self.probes(), lanes, strict=True), shown)
+
+    def _words(self, first: int, form: Literal["I", "Q"]) -> list[int]:
+        """The number of each row that has so many others of its ``form`` before it."""
+        words = self.events.cast(form)
+        return words[first :: EVENT_SIZE // words.itemsize].tolist()
 
     def probe(self, row: int) -> int:
         """Return the probe of a row."""

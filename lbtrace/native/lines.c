@@ -158,7 +158,7 @@ static int lbt_put_piece(const struct lbt_line *line, struct lbt_output *output,
 	case LBT_TIME_OF_END:
 		return lbt_put_time(line, output, line->event->time);
 	case LBT_INDENT:
-		return lbt_put_text(output, &line->format->indents, line->depth);
+		return lbt_put_text(output, &line->format->indents, 2 * line->depth + piece->skip);
 	default:
 		return 0;
 	}

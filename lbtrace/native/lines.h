@@ -26,7 +26,7 @@ enum {
 	LBT_ELAPSED_MICRO = 12,
 	LBT_LANE_NUMBER = 13, /* the thread or, more than the number in skip, the goroutine */
 	LBT_GOROUTINE = 14,   /* the text and the goroutine, if there is one */
-	LBT_INDENT = 15,      /* what stands before calls of the depth */
+	LBT_INDENT = 15,      /* what stands before calls of the depth, with skip 1 before returns */
 	LBT_LEADS_TO = 16,    /* the function to which the call jumps */
 	LBT_TIME_OF_START = 17, /* of the call, in a column; as lbt_line_format says */
 	LBT_TIME_OF_END = 18,
@@ -81,7 +81,7 @@ struct lbt_line_format {
 	const struct lbt_line_templates *templates; /* by probe */
 	const char *texts;
 	struct lbt_parts parts;
-	struct lbt_text_list indents;  /* by depth */
+	struct lbt_text_list indents;  /* two for each depth */
 	struct lbt_text_list leads_to; /* by probe */
 	uint8_t delayed;
 	uint8_t time;	     /* what a column of times shows */

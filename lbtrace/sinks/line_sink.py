@@ -90,6 +90,10 @@ class LineSink(Sink):
     def result(self, probe: int, result: Datum) -> str:
         """Return the result of such a call, with what stands before it."""
 
-    def indent(self, depth: int) -> str:
-        """Return what stands before a call at a depth."""
-        return ""
+    def class_name(self, name: str) -> str:
+        """Return the name of the class of an object as a `value` has it."""
+        return name
+
+    def indents(self, depth: int) -> tuple[str, str]:
+        """Return what stands before a call at a depth, and before its return."""
+        return "", ""

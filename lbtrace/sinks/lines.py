@@ -31,7 +31,8 @@ REMEMBERED = 1 << 14
 
 DURATION, LANE_COLUMN = Piece(lib.LBT_DURATION), Piece(lib.LBT_LANE_COLUMN)
 PID, TID, DEPTH = Piece(lib.LBT_PID), Piece(lib.LBT_TID), Piece(lib.LBT_DEPTH)
-START, ELAPSED, INDENT = Piece(lib.LBT_START), Piece(lib.LBT_ELAPSED), Piece(lib.LBT_INDENT)
+START, ELAPSED = Piece(lib.LBT_START), Piece(lib.LBT_ELAPSED)
+INDENT, INDENT_OF_END = Piece(lib.LBT_INDENT), Piece(lib.LBT_INDENT, skip=1)
 START_MICRO, ELAPSED_MICRO = Piece(lib.LBT_START_MICRO), Piece(lib.LBT_ELAPSED_MICRO)
 LEADS_TO = Piece(lib.LBT_LEADS_TO)
 TIME_OF_START, TIME_OF_END = Piece(lib.LBT_TIME_OF_START), Piece(lib.LBT_TIME_OF_END)
@@ -98,7 +99,7 @@ class LineWriter:
         self._format.leads_to = self._leads_to.native[0]
         self._pieces = GrowingArray("struct lbt_piece[]")
         self._texts = GrowingArray("char[]")
-        self._indents: list[bytes] = []
+        self._indents: list[tuple[str, str]] = []
         self._output = ffi.gc(ffi.new("struct lbt_output *"), lib.lbt_free_output)
 
     def write(self, fast_batch: FastBatch) -> tuple[str, int]:
@@ -136,8 +137,8 @@ class LineWriter:
         if deepest < len(self._indents):
             return
         wanted = range(len(self._indents), 2 * deepest + 1)
-        self._indents += [encode(self._sink.indent(depth)) for depth in wanted]
-        self._held_indents = TextList(self._indents)
+        self._indents += map(self._sink.indents, wanted)
+        self._held_indents = TextList([encode(each) for both in self._indents for each in both])
         self._format.indents = self._held_indents.native[0]
 
     def _rows(self, fast_batch: FastBatch) -> Any:
@@ -171,8 +172,9 @@ class LineWriter:
         for (pid, address), name in sorted(namer.known.items()):
             form = lib.LBT_PART_CLASS if name.startswith(TABLE_OF) else lib.LBT_PART_SYMBOL
             if PLAIN.fullmatch(name):
-                text = encode(name.removeprefix(TABLE_OF))
-                symbols.append((address, pid, self._symbol_text(text), len(text), form))
+                is_class = form == lib.LBT_PART_CLASS
+                text = self._sink.class_name(name.removeprefix(TABLE_OF)) if is_class else name
+                symbols.append((address, pid, *self._symbol_text(encode(text)), form))
         places = [
             (shift % (1 << 64), pid, binary)
             for pid, shifts in namer.shifts.items()
@@ -184,10 +186,11 @@ class LineWriter:
         parts.places, parts.place_count = self._held_places, len(places)
         parts.texts = self._format.texts = self._texts.native
 
-    def _symbol_text(self, text: bytes) -> int:
+    def _symbol_text(self, text: bytes) -> tuple[int, int]:
+        """Where a text is, and how long."""
         if text not in self._symbol_texts:
             self._symbol_texts[text] = self._texts.add(text)
-        return self._symbol_texts[text]
+        return self._symbol_texts[text], len(text)
 
     def _text(self, fast_batch: FastBatch, row: int, number: int, pid: int) -> bytes:
         if self._known_names is not self._decoders.namer.known:

@@ -13,19 +13,23 @@ number; with ``--cpu`` a comment ends each entry and return.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import isfinite, isnan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lbtrace.model import Call, Datum, Fork, Form, InheritedCall, Loss, Plan
-from lbtrace.sinks.base import Sink, describe_loss, lane
+from lbtrace.model import Argument, Call, Datum, Fork, Form, InheritedCall, Loss, Plan
+from lbtrace.sinks.base import describe_loss, lane
 from lbtrace.sinks.layout import PLAIN, Layout
+from lbtrace.sinks.line_sink import Lines, LineSink, Piece, Pieces
 from lbtrace.text import clean, is_clean
 from lbtrace.values import text
 from lbtrace.values.character import UNDECODED
 from lbtrace.values.datum import Syntax
 from lbtrace.values.string import characters
+
+if TYPE_CHECKING:
+    from lbtrace.calls.fast_path import FastBatch
 
 COLUMNS = 79
 """The default of ``pretty-print-columns``."""
@@ -33,28 +37,68 @@ COLUMNS = 79
 NUMBERED_DEPTH, NUMBERED_PREFIX = 10, 6
 """``max-dash-space-depth`` and ``number-nesting-depth``."""
 
+BREAK = "\0"
+"""Where a line is broken if it is too long; else a space. No value has it, nor a name."""
 
-class Racket(Sink):
+
+class Racket(LineSink):
     """See the module."""
 
     name = "racket"
 
     def __init__(self, stream: Any, plan: Plan, layout: Layout = PLAIN) -> None:
         super().__init__(stream, plan, layout)
-        self._lanes: set[tuple[int, int]] = set()
+        self._only: tuple[int, int] | None = None
+        self._are_several = False  # whose lines begin with their number
 
     def entry(self, call: Call) -> None:
-        prefix = _prefix(call.depth, ">")
-        items = [_symbol(call.name), *(_write(argument.value) for argument in call.args)]
-        line = f"{prefix}({' '.join(items)})"
-        if len(line) > COLUMNS:
-            separator = "\n" + " " * (len(prefix) + 1)
-            line = f"{prefix}({separator.join(items)})"
-        self._print(call, line, call.cpu)
+        line = f"({_symbol(call.name)}{self.arguments(call.probe, call.args)})"
+        self._print(call, _prefix(call.depth, ">") + line, call.cpu)
 
     def exit(self, call: Call) -> None:
         if call.end == "returned":
             self._print(call, _prefix(call.depth, "<") + _write(call.result), call.end_cpu)
+
+    def takes(self, fast_batch: FastBatch) -> bool:
+        lanes = (each.key for each in fast_batch.lanes if each.first is not None)
+        return self._are_several or all(key == self._only for key in lanes)
+
+    def fast_batch(self, fast_batch: FastBatch) -> None:
+        text, _ = self.native_lines(fast_batch)
+        lines = text.split("\n")
+        if max(map(len, lines)) > COLUMNS:
+            text = "\n".join(map(self._fit, lines))
+        self._stream.write(text.replace(BREAK, " "))
+
+    def lines(self, number: int, arguments: Pieces, result: Pieces) -> Lines:
+        """See `LineSink`."""
+        from lbtrace.sinks import lines
+
+        name = _symbol(self._plan.functions[self._plan.probes[number].function].name)
+        thread: list[Piece | str] = [lines.lane_number(0), " "] if self._are_several else []
+        returned = [*thread, lines.INDENT_OF_END, *result, "\n"]
+        entry = [*thread, lines.INDENT, f"({name}", *arguments, ")\n"]
+        return Lines(entry, returned, returned, (), ())
+
+    def value(self, value: Datum) -> str:
+        """See `LineSink`."""
+        return _write(value)
+
+    def class_name(self, name: str) -> str:
+        """See `LineSink`."""
+        return _symbol(name)
+
+    def arguments(self, probe: int, arguments: Sequence[Argument]) -> str:
+        """See `LineSink`."""
+        return "".join([BREAK + _write(argument.value) for argument in arguments])
+
+    def result(self, probe: int, result: Datum) -> str:
+        """See `LineSink`."""
+        return _write(result)
+
+    def indents(self, depth: int) -> tuple[str, str]:
+        """See `LineSink`."""
+        return _prefix(depth, ">"), _prefix(depth, "<")
 
     def point(self, point: Call) -> None:
         values = "".join(f" {_symbol(a.name)}={_write(a.value)}" for a in point.args)
@@ -71,14 +115,26 @@ class Racket(Sink):
             line = _prefix(call.depth, "<") + _write(call.result)
             self._print(call, f"{line} ; entered in {call.maker}", call.end_cpu)
 
-    def _print(self, call: Call | Loss | Fork, lines: str, cpu: int | None = None) -> None:
+    def _print(self, call: Call | Loss | Fork, line: str, cpu: int | None = None) -> None:
+        key = call.pid, lane(call)
+        if key != self._only and not self._are_several:
+            self._are_several = self._only is not None
+            self._only, self._writer = key, None
+        if self._are_several:
+            line = f"{lane(call)} {line}"
+        line = self._fit(line).replace(BREAK, " ")
         if self.layout.shows_cpu and cpu is not None:
-            lines += f" ; CPU {cpu}"
-        self._lanes.add((call.pid, lane(call)))
-        if len(self._lanes) > 1:
-            thread = f"{lane(call)} "
-            lines = thread + lines.replace("\n", "\n" + thread)
-        self._stream.write(lines + "\n")
+            line += f" ; CPU {cpu}"
+        self._stream.write(line + "\n")
+
+    def _fit(self, line: str) -> str:
+        """Return a line, broken if it is too long. The thread before it does not count."""
+        if len(line) > COLUMNS and BREAK in line:
+            thread = line[: line.index(" ") + 1] if self._are_several else ""
+            if len(line) > len(thread) + COLUMNS:
+                indent = " " * (line.index("(") + 1 - len(thread))
+                return line.replace(BREAK, f"\n{thread}{indent}")
+        return line
 
 
 @lru_cache(maxsize=4096)

@@ -363,9 +363,13 @@ class Tree(LineSink):
         return self._paint(_BOLD, clean(call.name))
 
     def indent(self, depth: int) -> str:
-        """See `LineSink`."""
+        """Return what stands before a call at a depth."""
         guides = _indent(depth)
         return self._paint(_DIM, guides) if guides else guides
+
+    def indents(self, depth: int) -> tuple[str, str]:
+        """See `LineSink`."""
+        return self.indent(depth), self.indent(depth)
 
     def _paint(self, color: str, words: str) -> str:
         return f"{color}{words}{_RESET}" if self.layout.color else words

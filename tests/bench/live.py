@@ -30,7 +30,7 @@ SOURCE = Path(__file__).parents[1] / "programs/pace.c"
 RATE = 300_000
 SECONDS = 2
 THREADS = (1, 8)
-FORMATS = ("tree", "jsonl", "racket", "lbt")
+FORMATS = ("tree", "jsonl", "racket", "speedscope", "lbt")
 ROUNDS = 5
 PATIENCE = 0.5
 """Seconds after the last call in which a tracer may still write."""

@@ -15,6 +15,7 @@ from lbtrace.calls import fast_path
 from lbtrace.calls.fast_path import FastMatcher
 from lbtrace.calls.matcher import CallMatcher
 from lbtrace.calls.probe_decoding import ProbeDecoders
+from lbtrace.calls.visitor import Visitor
 from lbtrace.model import (
     CLOSE,
     EXEC,
@@ -29,6 +30,7 @@ from lbtrace.model import (
     Batch,
     Binary,
     Boolean,
+    Call,
     Character,
     Clock,
     Enumeration,
@@ -318,7 +320,7 @@ def bits_of(number: float) -> int:
 
 @pytest.mark.parametrize("one_by_one", [1, fast_path.AFTER_FAST_BATCH])
 @pytest.mark.parametrize("max_depth", [None, 2])
-@pytest.mark.parametrize("name", ["tree", "jsonl", "chrome", "report"])
+@pytest.mark.parametrize("name", ["tree", "jsonl", "racket", "chrome", "speedscope", "report"])
 def test_both_ways_write_the_same(
     name: str, max_depth: int | None, one_by_one: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -336,6 +338,29 @@ def test_both_ways_write_the_same(
             for matcher in (CallMatcher, FastMatcher)
         ]
         assert ways[0] == ways[1], f"seed {seed}"
+
+
+def test_what_ends_has_begun() -> None:
+    for seed in (1045, *range(SEEDS)):
+        stream, begun = Stream(seed), Begun()
+        matcher = CallMatcher(stream.plan, begun)
+        for batch in stream.batches():
+            matcher.feed(batch)
+        matcher.finish()
+        assert not begun.calls, f"seed {seed}"
+
+
+class Begun(Visitor):
+    """The calls that have begun and not ended."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+
+    def entry(self, call: Call) -> None:
+        self.calls.append(call)
+
+    def exit(self, call: Call) -> None:
+        del self.calls[next(n for n, each in enumerate(self.calls) if each is call)]
 
 
 def test_only_probes_that_are_hit_are_decoded() -> None:
