@@ -47,7 +47,7 @@ def attach(
             yield link
             done += 1
     except KernelError as error:
-        left = places[done : done + 1] if how.SINGLE else places
+        left = places[done : done + 1] if how.DETACHING else places
         bare = [replace(place, counter=0) for place in left if place.counter]
         if error.errno != EINVAL:
             raise

@@ -39,9 +39,6 @@ COPIES = 4_000
 CLOSERS = 8
 """Links that are detached at the same time."""
 
-GRACE = 0.15
-"""Seconds that detaching a plain link takes, where there are very many: 0.1 to 0.25."""
-
 TICK = 0.02
 """Seconds between two looks at how far detaching has come."""
 
@@ -191,13 +188,13 @@ def programs(mode: Mode, attached: Attachments, plan: Plan | None = None) -> Pro
     return found
 
 
-def count_single(attached: Attachments) -> int:
-    """Return how many probes take a link of their own."""
-    return sum(
-        len(numbers)
-        for wanted, numbers in attached.items()
-        if find_attach_type(wanted.attach).SINGLE
-    )
+def count_single(attached: Attachments) -> tuple[int, float]:
+    """Return how many probes take a link of their own, and about how many seconds it takes to
+    detach these."""
+    each = [find_attach_type(wanted.attach).DETACHING for wanted in attached]
+    counts = [len(numbers) for numbers in attached.values()]
+    seconds = sum(count * taken for count, taken in zip(counts, each, strict=True))
+    return sum(count for count, taken in zip(counts, each, strict=True) if taken), seconds
 
 
 def copies(plan: Plan, cookies: Sequence[int]) -> dict[int, Programs]:
@@ -335,7 +332,7 @@ class Links:
                     continue
                 for link in counters.attach(how, loaded, wanted, files[binary], places, pid):
                     self._links.append(link)
-                    if how.SINGLE:
+                    if how.DETACHING:
                         tick()
 
     def attach_tracepoint(self, loaded: TraceObject, program: str) -> None:

@@ -126,10 +126,10 @@ class Session:
             specs = Specs(self.plan, learns=root > 0)
             copies = None if kernel.cookie else links.copies(self.plan, specs.cookies)
             attached = links.with_turns(links.attachments(self.mode, self.plan.probes))
-            steps = len(copies or ()) + (single := links.count_single(attached))
+            single, self.detach_seconds = links.count_single(attached)
+            steps = len(copies or ()) + single
             if single:
                 allow_open_files(OPEN_FILES + links.open_files(single, copies))
-                self.detach_seconds = single * links.GRACE
             (step := self._make_step(steps))()
             self._probed = ProbedFiles(self.plan, self._files)
             self._probed.check(mapped=bool(self.target.pids))

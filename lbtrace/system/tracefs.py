@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from functools import cache
 
@@ -71,6 +72,11 @@ def _mount() -> str:
             return f"/proc/self/fd/{mounted}"
     else:
         number = ctypes.get_errno()
+    if number in (errno.EPERM, errno.EACCES):
+        raise PrivilegeError(
+            "lbtrace may not mount tracefs, which describes tracepoints: that needs CAP_SYS_ADMIN",
+            "run it as root",
+        )
     raise KernelError(
         f"tracefs, which describes tracepoints, is not mounted: {os.strerror(number)}",
         "as root: mount -t tracefs tracefs /sys/kernel/tracing",

@@ -455,3 +455,53 @@ def test_in_goroutines(
     printed = [call for call in calls if call["name"] == "write" and call["args"][0]["value"] == 1]
     assert "".join(call["args"][1]["value"] for call in printed) == done.stdout
     assert {(call["goroutine"], call["depth"]) for call in printed} == {(outer["goroutine"], 1)}
+
+
+FAILING = r"""
+#include <unistd.h>
+__attribute__((noinline)) long put(int fd, long count) { return write(fd, "text", count); }
+int main(void)
+{
+	put(-1, 1);
+	put(1, 2);
+	put(-1, 3);
+	put(1, 4);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "shown", "about"),
+    [
+        (("--errors",), [("put", 1), ("put", 3), ("write", 1), ("write", 3)], "all"),
+        (("--where", "retval < 0"), [("put", 1), ("put", 3), ("write", 1), ("write", 3)], "all"),
+        (("--where", "retval > 2"), [("put", 4), ("write", 4)], "all"),
+        (("--where", "duration > 60s"), [], "all"),
+        (
+            ("--where", "fd == 1 and count == 2"),
+            [*[("put", n) for n in (1, 2, 3, 4)], *[("write", 2)]],
+            "others",
+        ),
+    ],
+)
+def test_conditions_beside_functions(
+    lbtrace: Callable[..., Any],
+    tmp_path: Path,
+    options: Sequence[str],
+    shown: list[tuple[str, int]],
+    about: str,
+) -> None:
+    """Those on what every call has are about the functions as well."""
+    program, written = tmp_path / "failing", tmp_path / "calls.jsonl"
+    command = ["gcc", "-g", "-O1", "-x", "c", "-", "-o", program]
+    subprocess.run(command, input=FAILING, text=True, check=True)
+    sources = "--func", "put", "--syscall", "write"
+    done = lbtrace("attach", *sources, *options, "-o", written, "--", program)
+    rows = map(json.loads, written.read_text().splitlines())
+    calls = [
+        (row["name"], {each["name"]: each["value"] for each in row["args"]}["count"])
+        for row in rows
+        if row["type"] == "call"
+    ]
+    assert sorted(calls) == shown
+    assert ("it is not theirs" in done.stderr) == (about == "others")

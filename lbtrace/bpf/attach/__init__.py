@@ -42,9 +42,9 @@ class AttachType(Protocol):
     LOADING: Loading
     """How its programs are loaded."""
 
-    SINGLE: bool
-    """Whether each probe takes a link of its own, which takes 0.1 s to detach, as the kernel
-    waits for an RCU grace period each time."""
+    DETACHING: float
+    """Seconds that it takes to detach a probe, where each takes a link of its own and there are
+    many: the kernel waits for an RCU grace period each time. 0: probes share a link."""
 
     def attach(
         self,

@@ -13,7 +13,7 @@ from lbtrace.bpf.gate import check_pointer
 from lbtrace.bpf.objects import Loading, TraceObject
 
 LOADING = Loading(lib.BPF_TRACE_KPROBE_MULTI)
-SINGLE = False
+DETACHING = 0.0
 
 
 @cache

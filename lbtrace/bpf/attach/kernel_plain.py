@@ -17,7 +17,7 @@ from lbtrace.errors import NoMatchError
 PMU = "/sys/bus/event_source/devices/kprobe/type"
 
 LOADING = Loading()
-SINGLE = True
+DETACHING = 0.15
 
 
 def works() -> bool:

@@ -12,7 +12,7 @@ from lbtrace.bpf.gate import check_pointer
 from lbtrace.bpf.objects import Loading, TraceObject
 
 LOADING = Loading(fetches=False)
-SINGLE = False
+DETACHING = 0.0
 
 
 def attach_events(

@@ -12,7 +12,7 @@ from lbtrace.bpf.objects import Loading, TraceObject
 from lbtrace.system.file import File
 
 LOADING = Loading(may_sleep=True)
-SINGLE = True
+DETACHING = 0.15
 
 
 def attach(

@@ -14,7 +14,7 @@ from lbtrace.model.wire_limits import SYSCALLS
 from lbtrace.probes.sources import UNREAD
 
 LOADING = Loading()
-SINGLE = False
+DETACHING = 0.0
 
 
 def attach_events(

@@ -13,7 +13,7 @@ from lbtrace.bpf.objects import Loading, TraceObject
 from lbtrace.system.file import File
 
 LOADING = Loading(lib.BPF_TRACE_UPROBE_SESSION, may_sleep=True)
-SINGLE = False
+DETACHING = 0.0
 
 
 def attach(

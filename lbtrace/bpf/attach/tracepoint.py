@@ -13,7 +13,7 @@ from lbtrace.bpf.gate import check, check_pointer
 from lbtrace.bpf.objects import Loading, TraceObject
 
 LOADING = Loading()
-SINGLE = True
+DETACHING = 0.025
 
 
 def attach_events(
