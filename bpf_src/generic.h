@@ -5,6 +5,7 @@
 
 #include "actions.h"
 #include "condition.h"
+#include "executing.h"
 #include "forked_stacks.h"
 #include "nesting.h"
 #include "off_cpu.h"
@@ -13,6 +14,17 @@
 #include "texts.h"
 #include "unread_texts.h"
 #include "within.h"
+
+/* Copies a text to its chunk: as it is now, or as it was kept. */
+static __always_inline long copy_any_text(const struct lbt_fetch *f, const __u64 *values, __u32 number,
+					  char *to, const __u32 chunk, __u64 *value)
+{
+	const long kept = config.deferred ? take_kept(number, to, value) : 0;
+
+	if (kept)
+		return kept < 0 ? kept : 0;
+	return copy_text(f, values, to, chunk, value);
+}
 
 static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
 				       const __u32 chunk, const __u32 chunks,
@@ -35,7 +47,7 @@ static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
 		value = values[slot];
 		if (e->faults >> slot & 1) {
 			value = ~0ULL; /* there is no address */
-		} else if (copy_text(f, values, blob + i * chunk, chunk, &value)) {
+		} else if (copy_any_text(f, values, i, blob + i * chunk, chunk, &value)) {
 			e->faults |= 1 << slot;
 			if (value >= 4096 && !f->optional) /* not a member of a null pointer */
 				lose_text(e, f);
@@ -353,6 +365,8 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	if (config.nesting && at->kind == LBT_OPEN)
 		enter_call(at);
 	if (config.deferred && at->kind == LBT_OPEN && spec->action == LBT_KEEP) {
+		if (config.chunk_layouts)
+			keep_texts(spec, values, faults);
 		if (config.rooms)
 			keep_room(at, spec, values, faults);
 		return true;

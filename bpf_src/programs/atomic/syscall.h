@@ -84,16 +84,33 @@ static __always_inline __u64 find_cookie_of_unread(void *cookies, __u64 number)
 	return found ? *found : 0;
 }
 
-/* A thread enters or leaves a system call that has a probe. */
-static __always_inline void pass(__u64 cookie, struct pt_regs *regs, __u16 kind)
+/* Whether a thread that leaves a call has executed a program: nothing is left of what it has passed. */
+static __always_inline bool has_executed(const struct pt_regs *regs, __u64 number)
 {
+	return LBT_EXECUTES(number) && !RESULT0(regs);
+}
+
+/* A thread enters or leaves a system call that has a probe. */
+static __always_inline void pass(__u64 cookie, struct pt_regs *regs, __u64 number, __u16 kind)
+{
+	struct below below = {};
+
 	if (!cookie)
 		return;
+	below.frame = STACK_POINTER(regs);
+	below.stack = below.frame - sizeof(__u64);
+	if (LBT_EXECUTES(number) && kind == LBT_OPEN)
+		begin_executing(below.frame);
+	else if (LBT_EXECUTES(number)) /* the program that it has executed has another stack */
+		below.frame = stop_executing(below.frame, has_executed(regs, number));
 	begin_walks(NULL, 0, 0);
-	handle_hit_of(cookie - 1, regs, kind, false, NULL);
+	handle_record(cookie - 1, regs, 0, &below, kind, false, NULL);
 	end_walks();
-	if (kind == LBT_CLOSE)
+	if (kind == LBT_CLOSE) {
 		forget_unread();
+		if (LBT_EXECUTES(number))
+			forget_executing();
+	}
 }
 
 SEC("?raw_tp/sys_enter")
@@ -106,7 +123,7 @@ int syscall_entered(__u64 *args)
 		return 0;
 	task = bpf_get_current_task_btf();
 	if (!LBT_32_BIT(task))
-		pass(cookie, (struct pt_regs *)bpf_task_pt_regs(task), LBT_OPEN);
+		pass(cookie, (struct pt_regs *)bpf_task_pt_regs(task), args[1], LBT_OPEN);
 	return 0;
 }
 
@@ -120,9 +137,9 @@ int syscall_left(__u64 *args)
 
 	if (!cookie || LBT_32_BIT(task))
 		return 0;
-	if (has_unread())
+	if (has_unread() && !has_executed(regs, number))
 		cookie = find_cookie_of_unread(&syscall_left_cookies, number) ?: cookie;
-	pass(cookie, regs, LBT_CLOSE);
+	pass(cookie, regs, number, LBT_CLOSE);
 	return 0;
 }
 
