@@ -259,6 +259,8 @@ class Comparer:
     ) -> tuple[Moment, Groups]:
         """The comparison of text, the value ``name``, or of the name of the thread, with text."""
         check_text(at, operator, constant, text)
+        if isinstance(left, Operand) and left.type.is_written:
+            return left.moment, [[self._of_bytes(operator, left, constant, text)]]
         if isinstance(left, Operand) and left.start is None and left.type.long_text():
             return self._of_short_text(operator, left, text)
         if isinstance(left, Operand) and left.start is not None and not is_string(left):
@@ -276,6 +278,21 @@ class Comparer:
             what = f"the kernel keeps {COMM} bytes of a name, this is longer"
             raise ExpressionError(constant.at, what, f"write its first {COMM} bytes")
         return moment, [[Condition(slot, operator, 0, False, subject=subject, text=text)]]
+
+    def _of_bytes(
+        self, operator: Operator, left: Operand, constant: Constant, text: bytes
+    ) -> Condition:
+        """The comparison of a value in memory with what is written as ``text``."""
+        data, memory = left.type.bytes_called(text), left.place.memory
+        if data is None or memory is None or operator not in ("==", "!="):
+            what = f"this is {left.type.name}, of which no value is written so"
+            hint = 'write addr == "::1"; addresses with ports: lbtrace export run.lbt --where …'
+            raise ExpressionError(constant.at, what, hint)
+        slot = self._scope.take(
+            left.at, left.moment, replace(memory, read="bytes", limit=len(data))
+        )
+        begins: Operator = "startswith" if operator == "==" else "lacks"
+        return Condition(slot, begins, 0, False, subject="text", text=data)
 
     def _of_characters(
         self,
