@@ -90,6 +90,8 @@ class KernelEvent(Struct, frozen=True):
     """Which one: the number of a system call."""
     bound: int = 0
     """So many ns at least that a thread is blocked, where it is about that."""
+    others: tuple[int, ...] = ()
+    """Events of other numbers that are the same to the probe."""
 
 
 SENDING = frozenset({"send", "keep"})

@@ -6,13 +6,14 @@
 
 /*
  * Of each program, by the number of the call: 1 more than the cookie of its probe; 0: it has none. From
- * LBT_SYSCALLS on those of the probe that reads again what could not be read when the call began.
+ * LBT_SYSCALLS on those of the probe that reads again what could not be read when the call began, and
+ * the last one is of all other numbers.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, __u32);
 	__type(value, __u64);
-	__uint(max_entries, 2 * LBT_SYSCALLS);
+	__uint(max_entries, 2 * LBT_SYSCALLS + 1);
 } syscall_entered_cookies SEC(".maps"), syscall_left_cookies SEC(".maps");
 
 struct lbt_passed {
@@ -70,16 +71,18 @@ static __always_inline void forget_unread(void)
 
 static __always_inline __u64 find_cookie(void *cookies, __u64 number)
 {
-	__u32 key = number;
-	__u64 *found = number < LBT_SYSCALLS ? bpf_map_lookup_elem(cookies, &key) : NULL;
+	__u32 key = number < LBT_SYSCALLS ? number : 2 * LBT_SYSCALLS;
+	__u64 *found = bpf_map_lookup_elem(cookies, &key);
 
+	if (number == ~0ULL) /* where rt_sigreturn ends */
+		return 0;
 	return found ? *found : 0;
 }
 
 static __always_inline __u64 find_cookie_of_unread(void *cookies, __u64 number)
 {
 	__u32 key = LBT_SYSCALLS + number;
-	__u64 *found = bpf_map_lookup_elem(cookies, &key);
+	__u64 *found = number < LBT_SYSCALLS ? bpf_map_lookup_elem(cookies, &key) : NULL;
 
 	return found ? *found : 0;
 }
