@@ -133,4 +133,15 @@ static __always_inline long take_kept(__u32 number, char *to, __u64 *value)
 
 #endif
 
+/* Copies a text to its chunk: as it is now, or as it was kept. */
+static __always_inline long copy_any_text(const struct lbt_fetch *f, const __u64 *values, __u32 number,
+					  char *to, const __u32 chunk, __u64 *value)
+{
+	const long kept = config.deferred ? take_kept(number, to, value) : 0;
+
+	if (kept)
+		return kept < 0 ? kept : 0;
+	return copy_text(f, values, to, chunk, value);
+}
+
 #endif

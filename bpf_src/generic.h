@@ -15,17 +15,6 @@
 #include "unread_texts.h"
 #include "within.h"
 
-/* Copies a text to its chunk: as it is now, or as it was kept. */
-static __always_inline long copy_any_text(const struct lbt_fetch *f, const __u64 *values, __u32 number,
-					  char *to, const __u32 chunk, __u64 *value)
-{
-	const long kept = config.deferred ? take_kept(number, to, value) : 0;
-
-	if (kept)
-		return kept < 0 ? kept : 0;
-	return copy_text(f, values, to, chunk, value);
-}
-
 static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
 				       const __u32 chunk, const __u32 chunks,
 				       const struct lbt_spec *spec)

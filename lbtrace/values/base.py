@@ -147,7 +147,7 @@ class Type:
     """Whether its numbers may have names: `constants`, if debug information has them."""
 
     is_written: ClassVar[bool] = False
-    """Whether it has elements, but is compared with text as a whole: `bytes_called`."""
+    """Whether it has elements, but is compared as a whole, with the text of an address."""
 
     is_real: ClassVar[bool] = False
     """Whether its numbers have fractions, with which the kernel does not compute."""
@@ -261,11 +261,6 @@ class Type:
 
     def number_called(self, text: bytes) -> int | None:
         """Return the number of a value that is written as ``text``, if values are written so."""
-        return None
-
-    def bytes_called(self, text: bytes) -> bytes | None:
-        """Return what lies in memory of a value that is written as ``text``, if values that have
-        elements are written so: `is_written`."""
         return None
 
     def decided(self, name: str) -> tuple[str, tuple[int, ...]] | None:

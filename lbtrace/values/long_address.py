@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from socket import AF_INET6, inet_ntop, inet_pton
+from socket import AF_INET6, inet_ntop
 from typing import ClassVar
 
 from lbtrace.values.array import Array, Elements
@@ -24,12 +24,6 @@ class LongAddress(Array, frozen=True, tag="long_address"):
     `LENGTHS`. Its elements are bytes."""
 
     is_written: ClassVar[bool] = True
-
-    def bytes_called(self, text: bytes) -> bytes | None:
-        try:
-            return inet_pton(AF_INET6, text.decode()) if self.size == BYTES else None
-        except (OSError, UnicodeDecodeError):
-            return None
 
     def element_at(self, index: int) -> Member:
         return Member("", fixed_width(1, signed=False), index)

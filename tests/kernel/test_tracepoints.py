@@ -239,6 +239,7 @@ def test_errors(lbtrace: Callable[..., Any]) -> None:
         (["sched_switch", "--", "true"], "write sched:sched_switch"),
         (["sched:sched_switch"], "name what to trace: --pid, a command, --cgroup, or --all"),
         (["sched:sched_switch", "--where", "x == 1", "--", "true"], "x is not known"),
+        (["tcp:tcp_probe", "--where", 'saddr == "::1"', "--", "true"], "only whole ones of IPv6"),
         (["sched:sched_switch", "--where", "retval == 1", "--", "true"], "retval"),
     ):
         done = lbtrace("attach", "--tracepoint", *options)
