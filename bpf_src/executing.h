@@ -9,6 +9,7 @@
 
 struct lbt_executing {
 	__u64 pointer;	/* of the stack when the call began */
+	__u32 number;	/* of the call */
 	__u32 replaced; /* whether the memory is the new program's */
 	__u32 kept;	/* bit n: text n could be read when the call began */
 	__u64 values[LBT_CHUNKS];
@@ -30,7 +31,7 @@ static __noinline struct lbt_executing *find_executing(void)
 	return bpf_map_lookup_elem(&executing, &tid);
 }
 
-static __noinline void begin_executing(__u64 pointer)
+static __noinline void begin_executing(__u64 pointer, __u32 number)
 {
 	__u32 tid = bpf_get_current_pid_tgid();
 	struct lbt_executing *now;
@@ -42,6 +43,7 @@ static __noinline void begin_executing(__u64 pointer)
 	if (!now)
 		return;
 	now->pointer = pointer;
+	now->number = number;
 	now->replaced = 0;
 	now->kept = 0;
 }

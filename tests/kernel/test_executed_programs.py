@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 
 PROGRAM = """
+#define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,6 +56,10 @@ int main(int count, char **values)
 		pthread_join(thread, NULL);
 	}
 	wait(NULL);
+	words[1] = strdup("at");
+	if (!fork())
+		syscall(SYS_execveat, AT_FDCWD, here, words, environ, 0);
+	wait(NULL);
 	words[1] = strdup("last");
 	execv(here, words);
 	return 1;
@@ -62,7 +69,7 @@ int main(int count, char **values)
 FLAGS = {"pie": ["-pie"], "static": ["-no-pie", "-static"]}
 
 FAILED = ("/nonexistent", "forked", "-ENOENT")
-DONE = tuple(("{program}", word, 0) for word in ("forked", "spawned", "thread", "last"))
+DONE = tuple(("{program}", word, 0) for word in ("forked", "spawned", "thread", "at", "last"))
 
 
 @pytest.mark.parametrize("how", ["pie", "static"])
@@ -86,14 +93,15 @@ def test_executed_programs(
 ) -> None:
     flags, into = FLAGS[how], tmp_path / "run.jsonl"
     program = compiled(f"executing_{how}", ["gcc", "-g", "-pthread", *flags], PROGRAM)
-    traced = ("--syscall", "execve", "--strings", "200", "-o", into)
+    traced = ("--syscall", "execve*", "--strings", "200", "-o", into)
     done = lbtrace("attach", *traced, *options, "--", program)
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in into.read_text().splitlines()]
     calls = sorted((row for row in rows if row["type"] == "call"), key=lambda row: row["start"])
     found = []
     for call in calls:
-        path, words = (each["value"] for each in call["args"][:2])
+        passed = {each["name"]: each["value"] for each in call["args"]}
+        path, words = passed["filename"], passed["argv"]
         if words[0] == "program":
             found.append((path.replace(str(program), "{program}"), words[1], call["result"]))
     assert found == [*expected]
@@ -105,9 +113,9 @@ def test_counted(
     lbtrace: Callable[..., Any], compiled: Callable[[str, list[str], str], Path]
 ) -> None:
     program = compiled("executing_pie", ["gcc", "-g", "-pthread", *FLAGS["pie"]], PROGRAM)
-    done = lbtrace("count", "--syscall", "execve", "--by", "retval", "--", program)
+    done = lbtrace("count", "--syscall", "execve*", "--by", "retval", "--", program)
     counts = dict(reversed(line.split()) for line in done.stdout.splitlines()[1:])
-    assert counts == {"0": "4", "-ENOENT": "1"}  # lbtrace's own is the first of them
+    assert counts == {"0": "5", "-ENOENT": "1"}  # lbtrace's own is the first of them
 
 
 def test_read_again(lbtrace: Callable[..., Any], tmp_path: Path) -> None:

@@ -93,6 +93,15 @@ static __always_inline bool has_executed(const struct pt_regs *regs, __u64 numbe
 	return LBT_EXECUTES(number) && !RESULT0(regs);
 }
 
+/* Which call a thread leaves: x86 calls execveat execve there (set_personality_64bit()). */
+static __always_inline __u64 number_left(const struct pt_regs *regs)
+{
+	const __u64 number = (__s64)SYSCALL_NUMBER(regs);
+	const struct lbt_executing *now = has_executed(regs, number) ? find_executing() : NULL;
+
+	return now ? now->number : number;
+}
+
 /* A thread enters or leaves a system call that has a probe. */
 static __always_inline void pass(__u64 cookie, struct pt_regs *regs, __u64 number, __u16 kind)
 {
@@ -103,7 +112,7 @@ static __always_inline void pass(__u64 cookie, struct pt_regs *regs, __u64 numbe
 	below.frame = STACK_POINTER(regs);
 	below.stack = below.frame - sizeof(__u64);
 	if (LBT_EXECUTES(number) && kind == LBT_OPEN)
-		begin_executing(below.frame);
+		begin_executing(below.frame, number);
 	else if (LBT_EXECUTES(number)) /* the program that it has executed has another stack */
 		below.frame = stop_executing(below.frame, has_executed(regs, number));
 	begin_walks(NULL, 0, 0);
@@ -135,7 +144,7 @@ int syscall_left(__u64 *args)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	const __u64 number = (__s64)SYSCALL_NUMBER(regs);
+	const __u64 number = number_left(regs);
 	__u64 cookie = find_cookie(&syscall_left_cookies, number);
 
 	if (!cookie || LBT_32_BIT(task))
@@ -180,7 +189,7 @@ WITH_BACKUPS(sys_enter, syscall_entered_turn)
 WITH_BACKUPS(sys_exit, syscall_left_turn)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 number = (__s64)SYSCALL_NUMBER(bpf_task_pt_regs(task));
+	__u64 number = number_left((struct pt_regs *)bpf_task_pt_regs(task));
 
 	if (is_turn(&syscall_left_cookies, &syscall_entered_cookies, number, LBT_CLOSE, by))
 		bpf_tail_call(args, &syscall_left_program, 0);
