@@ -5,6 +5,7 @@
 
 #include "actions.h"
 #include "condition.h"
+#include "executing.h"
 #include "forked_stacks.h"
 #include "nesting.h"
 #include "off_cpu.h"
@@ -35,7 +36,7 @@ static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
 		value = values[slot];
 		if (e->faults >> slot & 1) {
 			value = ~0ULL; /* there is no address */
-		} else if (copy_text(f, values, blob + i * chunk, chunk, &value)) {
+		} else if (copy_any_text(f, values, i, blob + i * chunk, chunk, &value)) {
 			e->faults |= 1 << slot;
 			if (value >= 4096 && !f->optional) /* not a member of a null pointer */
 				lose_text(e, f);
@@ -353,6 +354,8 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	if (config.nesting && at->kind == LBT_OPEN)
 		enter_call(at);
 	if (config.deferred && at->kind == LBT_OPEN && spec->action == LBT_KEEP) {
+		if (config.chunk_layouts)
+			keep_texts(spec, values, faults);
 		if (config.rooms)
 			keep_room(at, spec, values, faults);
 		return true;

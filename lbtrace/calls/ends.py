@@ -91,13 +91,16 @@ class Ends:
         """Return whether a return of the innermost call would have been seen until ``time``."""
         call = stack.calls[-1]
         decoding = self.probes[call.probe]
-        if call.start < stack.lost.at or call.depth in stack.unhooked or not decoding.returns:
+        if call.depth in stack.unhooked or not decoding.returns:
             return False
-        if self.losses.may_hide(call.start, time):
-            return False
-        if not stack.exact or self.unseen:
+        if self._may_be_lost(stack, time) or not stack.exact or self.unseen:
             return False
         return not decoding.by_uretprobe or stack.uretprobe_count <= MAX_RETURN_DEPTH
+
+    def _may_be_lost(self, stack: Stack, time: int) -> bool:
+        """Return whether the event of a return of the innermost call until ``time`` may be lost."""
+        start = stack.calls[-1].start
+        return start < stack.lost.at or self.losses.may_hide(start, time)
 
     def end_crossed(self, stack: Stack) -> None:
         """End the innermost calls whose closing markers came inside of functions that are over."""
@@ -152,12 +155,15 @@ class Ends:
         if call.depth < self.max_depth:
             self.visitor.exit(call)
 
+    def executes(self, call: Call) -> bool:
+        """Return whether a call is the system call that executes a program."""
+        return self.probes[call.probe].in_kernel and call.name.startswith("execve")
+
     def let_execve_return(self, stack: Stack, tid: int, time: int, cpu: int | None) -> None:
-        """Let the innermost call return if it is the system call that has executed a program. What
-        reports its return comes later, when its stack is gone."""
+        """Let the innermost call return, which has executed a program. What reports its return
+        comes later, when its stack is gone, and names the thread ``tid``."""
         call = stack.calls[-1]
-        executes = self.probes[call.probe].in_kernel and call.name.startswith("execve")
-        if not executes or not self.would_have_returned(stack, time):
+        if not self.probes[call.probe].returns or self._may_be_lost(stack, time):
             return
         self._executed[tid] = call.probe
         call.result, call.duration, call.end_cpu = 0, time - call.start, cpu

@@ -143,9 +143,12 @@ class Threads:
         self._renew(Thread(event.pid, event.pid, ""), whole=True)
 
     def _let_execve_return(self, pid: int, tid: int, time: int, cpu: int | None = None) -> None:
-        stack = self.stacks.get(tid)
-        if stack is not None and stack.pid == pid and stack.calls:
-            self._ends.let_execve_return(stack, tid, time, cpu)
+        # It may be on another stack than the thread's, as that of vfork's child is, and of another
+        # thread, whose number is the first one's from now on.
+        stacks = [stack for stack in self.stacks.values() if stack.pid == pid and stack.calls]
+        executing = [stack for stack in stacks if self._ends.executes(stack.calls[-1])]
+        if len(executing) == 1:
+            self._ends.let_execve_return(executing[0], tid, time, cpu)
 
     def _fill(self, inheritance: Inheritance, event: Event) -> None:
         """Add copies of all stacks with calls that the thread of an event, which forks, has."""

@@ -29,6 +29,8 @@ from lbtrace.expressions.operands import (
     Scope,
     address_in,
     as_number,
+    characters_in,
+    is_address_of_network,
     is_string,
     number_in,
 )
@@ -261,9 +263,9 @@ class Comparer:
         check_text(at, operator, constant, text)
         if isinstance(left, Operand) and left.start is None and left.type.long_text():
             return self._of_short_text(operator, left, text)
-        if isinstance(left, Operand) and left.start is not None and not is_string(left):
+        if isinstance(left, Operand) and is_address_of_network(left):
             return self._of_address(operator, left, constant, text)
-        if (size := _characters(left)) and isinstance(left, Operand):
+        if (size := characters_in(left)) and isinstance(left, Operand):
             moment, condition = self._of_characters(operator, left, constant, text, size)
             return moment, [[condition]]
         subject: Literal["comm", "text"] = "comm"
@@ -319,12 +321,14 @@ class Comparer:
     def _of_address(
         self, operator: Operator, left: Operand, constant: Constant, text: bytes
     ) -> tuple[Moment, Groups]:
-        """The comparison of the address of a socket with text."""
+        """The comparison of the address of a socket, or of one of IPv6, with text."""
         from lbtrace.expressions import socket_addresses  # imported here because few compare such
 
-        assert left.start is not None
-        whole = self._text_slot(left, operator, text, constant.at, "")
         take = partial(self._scope.take, left.at, left.moment)
+        if left.start is None:
+            test = socket_addresses.compare_record(constant.at, operator, text, left, take)
+            return left.moment, [[test]]
+        whole = self._text_slot(left, operator, text, constant.at, "")
         return left.moment, socket_addresses.compare(
             constant.at, operator, text, left.start, whole, take
         )
@@ -357,14 +361,6 @@ def _is_timed(operand: Operand, constant: Constant) -> bool:
     """Whether a value is compared as a span of time: numbers of Go's also as such."""
     timed = constant.form == "time" or not operand.type.computes
     return timed and bool(operand.type.time_parts())
-
-
-def _characters(located: Located) -> int:
-    """How many characters an array of them has; 0 where it is something else."""
-    if not isinstance(located, Operand) or located.start is not None:
-        return 0
-    first = located.type.element_at(0)
-    return located.type.size if first is not None and first.type.is_char() else 0
 
 
 def _name_of_value(comparison: Comparison) -> str:

@@ -244,6 +244,19 @@ def is_string(operand: Operand) -> bool:
     return operand.type.is_text()
 
 
+def is_address_of_network(operand: Operand) -> bool:
+    """Return whether it is such an address, by itself or where another value leads."""
+    return operand.type.is_written or (operand.start is not None and not is_string(operand))
+
+
+def characters_in(located: Located) -> int:
+    """Return how many characters an array of them has; 0 where it is something else."""
+    if not isinstance(located, Operand) or located.start is not None:
+        return 0
+    first = located.type.element_at(0)
+    return located.type.size if first is not None and first.type.is_char() else 0
+
+
 def leads_to_start(type: Type) -> bool:
     """Return whether it is a reference to text, or to a pointer to it: it stands for that."""
     target = type.target if type.is_alias() else None

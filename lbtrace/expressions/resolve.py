@@ -123,7 +123,7 @@ def compute(node: Node, scope: Scope) -> Located:
             raise ExpressionError(node.at, what, f"name a member of it, as in {name or 'node'}.key")
         found = _dereference(Dereference(node.at, node), found)
     found = _pointer(found)
-    first = found.type.element_at(0)
+    first = None if found.type.is_written else found.type.element_at(0)
     if first is not None and not first.type.is_char() and found.start is None:
         what, name = f"this is {found.type.name}, which has elements", written(node) or "array"
         while first is not None and not first.type.is_char():

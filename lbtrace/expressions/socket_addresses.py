@@ -9,6 +9,7 @@ from socket import AF_INET, AF_INET6, inet_aton, inet_pton
 from msgspec.structs import replace
 
 from lbtrace.abi.locations import moved
+from lbtrace.expressions.operands import Operand
 from lbtrace.expressions.tree import ExpressionError, Operator
 from lbtrace.model import Condition, Fetch
 from lbtrace.model.wire_limits import TEXT_LIMIT
@@ -62,6 +63,24 @@ def compare(
     other = replace(moved(start, len(head) + FLOW), read="bytes", limit=len(rest), optional=True)
     ways = [test(begins, head), test(begins, rest, take(other))]
     return [[way] for way in ways] if equal else [ways]
+
+
+def compare_record(
+    at: int, operator: Operator, text: bytes, left: Operand, take: Callable[[Fetch], int]
+) -> Condition:
+    """Return the condition that an address of IPv6, which is in memory itself, compares with
+    ``text``. Raises `ExpressionError`, also for one with a port."""
+    memory = left.place.memory
+    try:
+        data = inet_pton(AF_INET6, text.decode())
+    except (OSError, UnicodeDecodeError):
+        data = b""
+    if len(data) != left.type.size or memory is None or operator not in ("==", "!="):
+        what = 'of addresses here, only whole ones of IPv6 are compared: "::1"'
+        raise ExpressionError(at, what, HINT)
+    slot = take(replace(memory, read="bytes", limit=len(data)))
+    begins: Operator = "startswith" if operator == "==" else "lacks"
+    return Condition(slot, begins, 0, False, subject="text", text=data)
 
 
 def _parse(text: bytes) -> tuple[bytes, bytes] | None:

@@ -25,6 +25,7 @@ from lbtrace.model.fetching import (
     Scalar,
 )
 from lbtrace.model.jumps import Jump
+from lbtrace.model.kernel_event import KernelEvent
 from lbtrace.model.plan import (
     NO_BINARY,
     NO_FUNCTION,
@@ -35,7 +36,6 @@ from lbtrace.model.plan import (
     Function,
     GoLayout,
     Grouping,
-    KernelEvent,
     Plan,
     Probe,
     Site,

@@ -11,6 +11,7 @@ from lbtrace.model.clock import Clock
 from lbtrace.model.events import Counted, Frame
 from lbtrace.model.fetching import Condition, Fetch
 from lbtrace.model.jumps import Jump
+from lbtrace.model.kernel_event import KernelEvent
 from lbtrace.values.base import Type, Value
 
 
@@ -79,17 +80,6 @@ NO_FUNCTION = -1
 
 NO_BINARY = -1
 """Where a file is named of a probe, or of what it shows, that is in none."""
-
-
-class KernelEvent(Struct, frozen=True):
-    """An event of the kernel, at which a probe is that is in no file."""
-
-    name: str
-    """As its source calls it: ``syscall``."""
-    number: int
-    """Which one: the number of a system call."""
-    bound: int = 0
-    """So many ns at least that a thread is blocked, where it is about that."""
 
 
 SENDING = frozenset({"send", "keep"})

@@ -8,22 +8,31 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from lbtrace.abi.system_calls import locate_arguments
+from lbtrace.abi.system_calls import locate_arguments, locate_raw
 from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError, propose
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.fetch.lasting import Lasting
 from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe, Site
+from lbtrace.model.wire_limits import SYSCALLS
 from lbtrace.plan.found import Completed, Found
 from lbtrace.plan.patterns import select
 from lbtrace.plan.selection import Selection
 from lbtrace.probes.sources import UNREAD
-from lbtrace.syscalls import Call, read_table
+from lbtrace.syscalls import Call, Table, read_table
 from lbtrace.syscalls.buffers import with_buffers
-from lbtrace.syscalls.prototypes import NEVER_RETURN, prototype_of
+from lbtrace.syscalls.prototypes import NEVER_RETURN, prototype_of, raw_prototype
 
 BELOW = Site(0, 0, sp_delta=-8, emulated=True)
 """A call counts as below the function that makes it, whose frame may be the stack pointer."""
+
+SEEN = "sites: a tracepoint of the kernel"
+
+OF_PROBES = frozenset({335, 336})
+"""What the kernel serves probes by: ``uretprobe`` and ``uprobe`` of x86-64."""
+
+BEYOND = 2 * SYSCALLS
+"""What stands for all numbers from `SYSCALLS` on: bpf_src/programs/atomic/syscall.h."""
 
 
 def find(images: Sequence[Image], selection: Selection) -> Iterator[Found]:
@@ -35,7 +44,10 @@ def find(images: Sequence[Image], selection: Selection) -> Iterator[Found]:
         hint = propose(part, table.calls, "lbtrace list --syscall shows all", 0.4)
         return NoMatchError(f"{part}: there is no such system call", hint)
 
-    for name in select(table.calls, selection.named["syscall"], "syscall", explain):
+    names = [*select(table.calls, selection.named["syscall"], "syscall", explain)]
+    if len(names) == len(table.calls):
+        yield _unnamed(machine, table)
+    for name in names:
         call = table.calls[name]
 
         def complete(values: CallValues, name: str = name) -> Completed:
@@ -45,9 +57,8 @@ def find(images: Sequence[Image], selection: Selection) -> Iterator[Found]:
         event = KernelEvent("syscall", call.number)
         opens = Probe(BELOW, "opens", source="syscall", binary=NO_BINARY, event=event)
         closes = replace(opens, role="closes") if name not in NEVER_RETURN else None
-        seen = "sites: a tracepoint of the kernel"
         yield Found(
-            Function(name, call.number, 0, 0, returns=seen, binary=NO_BINARY),
+            Function(name, call.number, 0, 0, returns=SEEN, binary=NO_BINARY),
             opens,
             prototype_of(table, name),
             partial(locate_arguments, machine),
@@ -56,6 +67,21 @@ def find(images: Sequence[Image], selection: Selection) -> Iterator[Found]:
             closes and replace(closes, event=KernelEvent(UNREAD, call.number)),
             lasting=partial(_lasting, machine, name, call),
         )
+
+
+def _unnamed(machine: str, table: Table) -> Found:
+    """Calls whose numbers have no name here: those of newer kernels, and what no kernel has."""
+    named = {call.number for call in table.calls.values()}
+    unnamed = {*range(SYSCALLS)} - named - OF_PROBES
+    event = KernelEvent("syscall", BEYOND, others=tuple(sorted(unnamed)))
+    opens = Probe(BELOW, "opens", source="syscall", binary=NO_BINARY, event=event)
+    return Found(
+        Function("syscall", BEYOND, 0, 0, returns=SEEN, binary=NO_BINARY),
+        opens,
+        raw_prototype(),
+        partial(locate_raw, machine),
+        replace(opens, role="closes"),
+    )
 
 
 def _lasting(machine: str, name: str, call: Call) -> Lasting | None:

@@ -49,7 +49,7 @@ class KindFetcher(PartsFetcher):
     def of_parts(self, fetcher: Fetcher, name: str, type: Type, take: Take) -> Value:
         assert isinstance(type, Array)
         count = min(type.count, ELEMENTS)
-        return compose(name, type, [take(type.element_at(n)) for n in range(count)])
+        return compose(name, type, [take(type.part_at(n)) for n in range(count)])
 
     def in_words(
         self, fetcher: Fetcher, name: str, type: Type, place: Location, depth: int

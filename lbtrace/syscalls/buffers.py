@@ -173,10 +173,10 @@ def _with_results(
     for value in values.parameters:
         fetch = values.fetches[value.slot]
         counted = fetch.length_from
-        if value.slot < 0 or value.members or not _lasts(machine, name, fetch):
+        if value.slot < 0 or value.members or not _lasts(machine, fetch):
             continue
         if counted >= 0:
-            if not _lasts(machine, name, replace(values.fetches[counted], read="integer")):
+            if not _lasts(machine, replace(values.fetches[counted], read="integer")):
                 continue
             again.append(values.fetches[counted])
             fetch = replace(fetch, length_from=len(again) - 1)
@@ -209,9 +209,10 @@ def _named(machine: str, name: str, table: Table, returned: Value, fetches: list
     return replace(returned, type=type, members=(by, returned))
 
 
-def _lasts(machine: str, name: str, fetch: Fetch) -> bool:
-    """Whether what is read of memory can be read again when the call ends."""
-    if fetch.read == "value" or fetch.register == RESULT[machine] or name in REPLACING:
+def _lasts(machine: str, fetch: Fetch) -> bool:
+    """Whether what is read of memory can be read again when the call ends. Where nothing is left of
+    the memory (`REPLACING`), the kernel's part does not ask."""
+    if fetch.read == "value" or fetch.register == RESULT[machine]:
         return False
     return fetch.base == "register" and fetch.plus < 0
 

@@ -56,6 +56,15 @@ def prototype_of(table: Table, name: str) -> Prototype:
     return Prototype(formals, returned, exact=True, complete=True)
 
 
+def raw_prototype() -> Prototype:
+    """Return what a call has of which nothing but the number is known."""
+    number = Pointer("unsigned long")
+    names = ("number", *(f"arg{n}" for n in range(1, 7)))
+    formals = tuple(Formal(name, number, 8, _whole(8)) for name in names)
+    result = Formal("", Outcome("long"), 8, _whole(8))
+    return Prototype(formals, result, exact=True, complete=True)
+
+
 def type_of(table: Table, call: str, number: int) -> Type:
     """Return what the argument of a number is, but for what it leads to."""
     parameter = table.calls[call].parameters[number]

@@ -202,7 +202,7 @@ def lines(
     columns: list[Sequence[str]] = [()] * len(named)
     used = [True] * len(named)
     ranked = isinstance(rows, Ordered) and rows.ranked
-    if isinstance(rows, Ordered) and rows.ranked:
+    if isinstance(rows, Ordered) and rows.ranked and rows:
         texts_of = {rank: str(rank) for rank in {*rows.ranks}}  # many are the same
         columns = [[*map(texts_of.__getitem__, rows.ranks)], *map(_all_written, rows.key_columns())]
     elif rows:

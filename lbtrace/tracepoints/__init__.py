@@ -20,7 +20,7 @@ from lbtrace.values.device import Device
 from lbtrace.values.flags import Flags
 from lbtrace.values.integer import Integer, fixed_width
 from lbtrace.values.internet_address import InternetAddress
-from lbtrace.values.long_address import WORDS, LongAddress
+from lbtrace.values.long_address import LENGTHS, LongAddress
 from lbtrace.values.pointer import Pointer
 
 NUMBER = re.compile(r"^ID: (\d+)$", re.M)
@@ -119,9 +119,9 @@ def _field(
 
 
 def _internet(type: Type) -> Type:
-    """The type of a field that is printed as an address of IPv4 or IPv6."""
-    if type.size == 16:
-        return LongAddress(type.name, type.size, fixed_width(4, signed=False), WORDS)
+    """The type of a field that is printed as an address of IPv4 or IPv6, or of a socket."""
+    if type.size in LENGTHS:
+        return LongAddress(type.name, type.size, fixed_width(4, signed=False), type.size // 4)
     return InternetAddress(type.name) if type.size == 4 else type
 
 

@@ -21,7 +21,7 @@ ALSO = re.compile(r'REC->(\w+)\s*&([^?"]+)\?\s*"\+"')
 ROW = re.compile(r'\s*\{([^"]*),\s*"([^"]*(?:"\s*"[^"]*)*)"\s*\}\s*')
 """A number, and its name in one literal or several."""
 DIRECTIVE = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|ll|l|z|L)?(p\w*|[a-zA-Z])")
-INTERNET = frozenset({"pI4", "pi4", "pI6", "pI6c"})
+INTERNET = re.compile(r"pI4|pi4|pI6c?|pIS[pc]*")
 VALUE = re.compile(r"[\s(]*(?:\([\w\s*]+\)[\s(]*)*REC->(\w+)[\s)]*")
 
 CAST = re.compile(r"\(\s*(?:(?:unsigned|signed|long|int|short|char|\w+_t|(?:__)?[us]\d+)\s*)+\)")
@@ -75,8 +75,8 @@ def find_hexadecimal(printed: str) -> frozenset[str]:
 
 
 def find_internet(printed: str) -> frozenset[str]:
-    """Return the fields that ``printed`` writes as addresses of IPv4 and IPv6."""
-    return frozenset(name for how, name in _directives(printed) if how in INTERNET)
+    """Return the fields that ``printed`` writes as addresses of IPv4, IPv6 and sockets."""
+    return frozenset(name for how, name in _directives(printed) if INTERNET.fullmatch(how))
 
 
 def _directives(printed: str) -> Iterator[tuple[str, str]]:

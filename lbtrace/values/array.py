@@ -122,6 +122,10 @@ class Array(Type, Struct, frozen=True, tag="array"):
         return self.size // self.count if self.count else self.element.size
 
     def element_at(self, index: int) -> Member:
+        return self.part_at(index)
+
+    def part_at(self, index: int) -> Member:
+        """Return the element that is fetched, whatever expressions name as one."""
         return Member("", self.element, index * self.step)
 
     def absent(self, reason: str) -> Datum:

@@ -146,6 +146,9 @@ class Type:
     has_constants: ClassVar[bool] = False
     """Whether its numbers may have names: `constants`, if debug information has them."""
 
+    is_written: ClassVar[bool] = False
+    """Whether it has elements, but is compared as a whole, with the text of an address."""
+
     is_real: ClassVar[bool] = False
     """Whether its numbers have fractions, with which the kernel does not compute."""
 

@@ -50,12 +50,13 @@ class SocketAddress(Type, Struct, frozen=True, tag="socket_address"):
             if not word >> 32:
                 return UNUSED  # there is no address
             data = bytes(fetched.pieces.get(slot, b""))
-            return _read(data, cut=len(data) < min(word >> 32, LONGEST))
+            return read_address(data, cut=len(data) < min(word >> 32, LONGEST))
 
         return read
 
 
-def _read(data: bytes, *, cut: bool) -> Datum:
+def read_address(data: bytes, *, cut: bool = False) -> Datum:
+    """Return the address that has these bytes, or of which they are the beginning: ``cut``."""
     if len(data) < 2:
         return NOT_READ
     family, rest = int.from_bytes(data[:2], "little"), data[2:]

@@ -241,3 +241,9 @@ def test_addresses_of_ipv6(lbtrace: Callable[..., Any], where: str, keys: list[s
     command = ("--", sys.executable, "-S", "-c", CONNECTS)
     done = lbtrace("count", "--syscall", "connect", *options, *command)
     assert counted(done.stdout) == dict.fromkeys(keys, 1)
+
+
+def test_nothing_counted(lbtrace: Callable[..., Any]) -> None:
+    done = lbtrace("count", "--syscall", "getppid", "--by", "retval", "--", "true")
+    assert (done.returncode, done.stdout.count("\n")) == (0, 1), done.stderr
+    assert done.stderr == "lbtrace: 0 calls counted, nothing lost\n"

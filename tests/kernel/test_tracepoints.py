@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -192,10 +193,36 @@ def test_addresses_of_networks(lbtrace: Callable[..., Any], tmp_path: Path) -> N
         host, is_long = said[each["sport"]], each["family"] == "AF_INET6"
         assert is_long or each["saddr"] == host
         assert each["saddr_v6"] == (host if is_long else f"::ffff:{host}")
-    counted = lbtrace(
-        "count", *options, "--by", "saddr", "--where", 'saddr == "127.0.0.2"', *command
-    )
-    assert counted.stdout.splitlines()[-1].split() == ["2", "127.0.0.2"]
+    for test, shown in (
+        ('saddr == "127.0.0.2"', [["2", "AF_INET"]]),
+        ('saddr_v6 == "::1" and saddr_v6[15] == 1', [["2", "AF_INET6"]]),
+        ('saddr_v6 != "::1" and family == AF_INET6', []),
+    ):
+        counted = lbtrace("count", *options, "--by", "family", "--where", test, *command)
+        rows = counted.stdout.partition("family\n")[2].splitlines()
+        assert [row.split() for row in rows] == shown
+
+
+SENDS = """\
+from socket import AF_INET, AF_INET6, create_connection, create_server
+for family, host in ((AF_INET, "127.0.0.1"), (AF_INET6, "::1")):
+    server = create_server((host, 0), family=family)
+    client = create_connection(server.getsockname()[:2])
+    other, address = server.accept()
+    client.send(b"text")
+    written = f"[{host}]" if ":" in host else host
+    print(f"{written}:{address[1]} {written}:{server.getsockname()[1]}", flush=True)
+"""
+
+
+def test_addresses_of_sockets(lbtrace: Callable[..., Any], tmp_path: Path) -> None:
+    into = tmp_path / "run.jsonl"
+    options = ["--tracepoint", "tcp:tcp_probe", "--arg", "saddr", "--arg", "daddr", "-o", into]
+    done = lbtrace("attach", *options, "--", sys.executable, "-S", "-c", SENDS)
+    said = {each for line in done.stdout.splitlines() for each in permutations(line.split())}
+    found = {tuple(each["value"] for each in point["args"]) for point in points(into)}
+    assert found <= said
+    assert len({frozenset(each) for each in found}) == 2
 
 
 def test_list(lbtrace: Callable[..., Any]) -> None:
@@ -212,6 +239,7 @@ def test_errors(lbtrace: Callable[..., Any]) -> None:
         (["sched_switch", "--", "true"], "write sched:sched_switch"),
         (["sched:sched_switch"], "name what to trace: --pid, a command, --cgroup, or --all"),
         (["sched:sched_switch", "--where", "x == 1", "--", "true"], "x is not known"),
+        (["tcp:tcp_probe", "--where", 'saddr == "::1"', "--", "true"], "only whole ones of IPv6"),
         (["sched:sched_switch", "--where", "retval == 1", "--", "true"], "retval"),
     ):
         done = lbtrace("attach", "--tracepoint", *options)

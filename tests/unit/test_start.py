@@ -123,7 +123,7 @@ KEPT = {
     *("lbtrace.commands.show", "lbtrace.commands.tracing"),
     *("lbtrace.files", "lbtrace.files.cache", "lbtrace.files.regular"),
     *("lbtrace.model", "lbtrace.model.events", "lbtrace.model.fetching", "lbtrace.model.jumps"),
-    *("lbtrace.model.choices", "lbtrace.model.clock"),
+    *("lbtrace.model.choices", "lbtrace.model.clock", "lbtrace.model.kernel_event"),
     *("lbtrace.model.plan", "lbtrace.model.wire", "lbtrace.model.wire_limits", "lbtrace.probes"),
     *("lbtrace.probes.roles", "lbtrace.probes.source", "lbtrace.probes.sources"),
     *("lbtrace.session", "lbtrace.session.plan_cache"),

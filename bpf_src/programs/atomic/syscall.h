@@ -6,13 +6,14 @@
 
 /*
  * Of each program, by the number of the call: 1 more than the cookie of its probe; 0: it has none. From
- * LBT_SYSCALLS on those of the probe that reads again what could not be read when the call began.
+ * LBT_SYSCALLS on those of the probe that reads again what could not be read when the call began, and
+ * the last one is of all other numbers.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, __u32);
 	__type(value, __u64);
-	__uint(max_entries, 2 * LBT_SYSCALLS);
+	__uint(max_entries, 2 * LBT_SYSCALLS + 1);
 } syscall_entered_cookies SEC(".maps"), syscall_left_cookies SEC(".maps");
 
 struct lbt_passed {
@@ -70,30 +71,58 @@ static __always_inline void forget_unread(void)
 
 static __always_inline __u64 find_cookie(void *cookies, __u64 number)
 {
-	__u32 key = number;
-	__u64 *found = number < LBT_SYSCALLS ? bpf_map_lookup_elem(cookies, &key) : NULL;
+	__u32 key = number < LBT_SYSCALLS ? number : 2 * LBT_SYSCALLS;
+	__u64 *found = bpf_map_lookup_elem(cookies, &key);
 
+	if (number == ~0ULL) /* where rt_sigreturn ends */
+		return 0;
 	return found ? *found : 0;
 }
 
 static __always_inline __u64 find_cookie_of_unread(void *cookies, __u64 number)
 {
 	__u32 key = LBT_SYSCALLS + number;
-	__u64 *found = bpf_map_lookup_elem(cookies, &key);
+	__u64 *found = number < LBT_SYSCALLS ? bpf_map_lookup_elem(cookies, &key) : NULL;
 
 	return found ? *found : 0;
 }
 
-/* A thread enters or leaves a system call that has a probe. */
-static __always_inline void pass(__u64 cookie, struct pt_regs *regs, __u16 kind)
+/* Whether a thread that leaves a call has executed a program: nothing is left of what it has passed. */
+static __always_inline bool has_executed(const struct pt_regs *regs, __u64 number)
 {
+	return LBT_EXECUTES(number) && !RESULT0(regs);
+}
+
+/* Which call a thread leaves: x86 calls execveat execve there (set_personality_64bit()). */
+static __always_inline __u64 number_left(const struct pt_regs *regs)
+{
+	const __u64 number = (__s64)SYSCALL_NUMBER(regs);
+	const struct lbt_executing *now = has_executed(regs, number) ? find_executing() : NULL;
+
+	return now ? now->number : number;
+}
+
+/* A thread enters or leaves a system call that has a probe. */
+static __always_inline void pass(__u64 cookie, struct pt_regs *regs, __u64 number, __u16 kind)
+{
+	struct below below = {};
+
 	if (!cookie)
 		return;
+	below.frame = STACK_POINTER(regs);
+	below.stack = below.frame - sizeof(__u64);
+	if (LBT_EXECUTES(number) && kind == LBT_OPEN)
+		begin_executing(below.frame, number);
+	else if (LBT_EXECUTES(number)) /* the program that it has executed has another stack */
+		below.frame = stop_executing(below.frame, has_executed(regs, number));
 	begin_walks(NULL, 0, 0);
-	handle_hit_of(cookie - 1, regs, kind, false, NULL);
+	handle_record(cookie - 1, regs, 0, &below, kind, false, NULL);
 	end_walks();
-	if (kind == LBT_CLOSE)
+	if (kind == LBT_CLOSE) {
 		forget_unread();
+		if (LBT_EXECUTES(number))
+			forget_executing();
+	}
 }
 
 SEC("?raw_tp/sys_enter")
@@ -106,7 +135,7 @@ int syscall_entered(__u64 *args)
 		return 0;
 	task = bpf_get_current_task_btf();
 	if (!LBT_32_BIT(task))
-		pass(cookie, (struct pt_regs *)bpf_task_pt_regs(task), LBT_OPEN);
+		pass(cookie, (struct pt_regs *)bpf_task_pt_regs(task), args[1], LBT_OPEN);
 	return 0;
 }
 
@@ -115,14 +144,14 @@ int syscall_left(__u64 *args)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	const __u64 number = (__s64)SYSCALL_NUMBER(regs);
+	const __u64 number = number_left(regs);
 	__u64 cookie = find_cookie(&syscall_left_cookies, number);
 
 	if (!cookie || LBT_32_BIT(task))
 		return 0;
-	if (has_unread())
+	if (has_unread() && !has_executed(regs, number))
 		cookie = find_cookie_of_unread(&syscall_left_cookies, number) ?: cookie;
-	pass(cookie, regs, LBT_CLOSE);
+	pass(cookie, regs, number, LBT_CLOSE);
 	return 0;
 }
 
@@ -160,7 +189,7 @@ WITH_BACKUPS(sys_enter, syscall_entered_turn)
 WITH_BACKUPS(sys_exit, syscall_left_turn)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 number = (__s64)SYSCALL_NUMBER(bpf_task_pt_regs(task));
+	__u64 number = number_left((struct pt_regs *)bpf_task_pt_regs(task));
 
 	if (is_turn(&syscall_left_cookies, &syscall_entered_cookies, number, LBT_CLOSE, by))
 		bpf_tail_call(args, &syscall_left_program, 0);

@@ -22,10 +22,11 @@ def attach_events(
 ) -> Iterator[Any]:
     """See `lbtrace.bpf.attach.AttachType`."""
     for place in places:
-        assert place.probe.event is not None
-        number = place.probe.event.number
-        number += SYSCALLS if place.probe.event.name == UNREAD else 0
-        loaded.set_cookie(wanted.program, number, place.cookie)
+        event = place.probe.event
+        assert event is not None
+        number = event.number + (SYSCALLS if event.name == UNREAD else 0)
+        for each in (number, *event.others):
+            loaded.set_cookie(wanted.program, each, place.cookie)
     for name in loaded.serving(wanted.program):
         link = lib.bpf_program__attach(loaded.program(name))
         yield check_pointer(link, f"attach {name}")
