@@ -115,6 +115,12 @@ static __noinline __u32 number_inside(void)
 	return level ? BPF_CORE_READ(innermost, nr) : 0;
 }
 
+/* How deep the innermost namespace of the current thread is. */
+LBT_VISITED_ONCE __u32 namespace_level(void)
+{
+	return bpf_get_current_task_btf()->thread_pid->level;
+}
+
 /*
  * Sets that number, if that is not the reader's namespace. Where the reader's is not the
  * initial one, identify() has done so.
@@ -123,7 +129,7 @@ static __always_inline void resolve_inner_tid(struct hit *who)
 {
 	if (config.pidns_inode)
 		return;
-	if (!config.typed_task || bpf_get_current_task_btf()->thread_pid->level)
+	if (!config.typed_task || namespace_level())
 		who->inside = number_inside();
 }
 

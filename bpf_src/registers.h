@@ -130,11 +130,16 @@ static __always_inline __u64 select_register(struct pt_regs *ctx, __u32 place)
 	return 0;
 }
 
+LBT_VISITED_ONCE __u64 typed_first_top(void)
+{
+	return bpf_get_current_task_btf()->mm->start_stack;
+}
+
 /* The top of the stack with which the current process's program has begun. */
 static __always_inline __u64 first_top(void)
 {
 	if (config.typed_task)
-		return bpf_get_current_task_btf()->mm->start_stack;
+		return typed_first_top();
 	return BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), mm, start_stack);
 }
 

@@ -196,6 +196,11 @@ static __always_inline bool system_calls_are_watched(void)
 #endif
 }
 
+LBT_VISITED_ONCE __u32 typed_hooks(void)
+{
+	return bpf_get_current_task_btf()->utask->depth;
+}
+
 /*
  * Whether the kernel will not hook a return, because so many are pending, of whatever tool
  * (prepare_uretprobe() in kernel/events/uprobes.c, which asks before it drops those that were
@@ -206,7 +211,7 @@ static __always_inline bool is_too_deep(void)
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 
 	if (config.typed_task)
-		return bpf_get_current_task_btf()->utask->depth >= LBT_MAX_HOOKS;
+		return typed_hooks() >= LBT_MAX_HOOKS;
 	return BPF_CORE_READ(task, utask, depth) >= LBT_MAX_HOOKS;
 }
 

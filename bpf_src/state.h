@@ -5,6 +5,17 @@
 
 #define LBT_NO_PREALLOC 1 /* BPF_F_NO_PREALLOC, include/uapi/linux/bpf.h */
 
+/*
+ * What lies behind a pointer of the task is read by global functions, which the verifier visits once
+ * for each program: to judge such a load it searches all types of the kernel (1 ms). Kernels before
+ * 5.17 would visit them even where the task's type is not known.
+ */
+#ifdef LBT_EARLY
+#define LBT_VISITED_ONCE static __always_inline
+#else
+#define LBT_VISITED_ONCE __noinline
+#endif
+
 const volatile struct lbt_config config SEC(".rodata.config") = {};
 
 /* Puts the layout of an event into the object's types, for a test that compares it. */

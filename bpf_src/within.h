@@ -40,6 +40,12 @@ struct {
 	__uint(map_flags, LBT_NO_PREALLOC);
 } outermost SEC(".maps");
 
+/* When the first thread of the current process was born. */
+LBT_VISITED_ONCE __u64 leader_born(void)
+{
+	return bpf_get_current_task_btf()->group_leader->start_boottime;
+}
+
 /* A number that another thread, or another program in this one, does not have. */
 static __always_inline __u64 life_of(const struct hit *at)
 {
@@ -53,7 +59,7 @@ static __always_inline __u64 life_of(const struct hit *at)
 	}
 	task = bpf_get_current_task_btf();
 	if (at->goroutine || at->other)
-		return task->group_leader->start_boottime ^ task->self_exec_id << 48;
+		return leader_born() ^ task->self_exec_id << 48;
 	return task->start_boottime ^ task->self_exec_id << 48;
 }
 
