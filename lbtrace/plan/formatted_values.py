@@ -28,6 +28,12 @@ TAKING = re.compile(
 )
 """Functions whose last parameter is a format."""
 
+OTHERS = re.compile(
+    r"execl[ep]?|fcntl(64)?|ioctl|prctl|ptrace|semctl|syscall|clone|mremap|(mq|sem)_open"
+    r"|(isoc\d\d_)?[fs]?w?scanf|[fs]?wprintf|strfmon(_l)?|makecontext"
+)
+"""Functions that may take more than they declare, of which it is not looked at what."""
+
 PUSHED = 6
 """Words that are read of the stack."""
 
@@ -41,9 +47,11 @@ def with_formatted(
     machine: str, function: Function, prototype: Prototype, values: CallValues, limit: int
 ) -> CallValues:
     """Return ``values`` of a ``function`` of a known library with what its format asks for, texts
-    up to a ``limit`` of bytes; the same where it takes no format."""
-    last = prototype.parameters[-1:]
-    takes = any(map(TAKING.fullmatch, names_of(function)))
+    up to a ``limit`` of bytes; the same where it takes nothing that it does not declare."""
+    last, names = prototype.parameters[-1:], names_of(function)
+    if any(map(OTHERS.fullmatch, names)):
+        return with_more(values)
+    takes = any(map(TAKING.fullmatch, names))
     if not (takes and last and last[0].type.is_text() and values.parameters):
         return values
     format = values.parameters[-1]
