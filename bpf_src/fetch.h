@@ -140,6 +140,7 @@ static __always_inline __u64 not_negative(__u64 length)
 }
 
 #define LBT_LOWEST 4096 /* nothing is mapped below: there lead null pointers */
+#define LBT_LOWEST_PAGE 65536 /* nor, as a rule, here: vm.mmap_min_addr */
 
 /* The address or value a fetch leads to, before its last step. */
 static __always_inline long resolve(const struct lbt_fetch *f, struct pt_regs *ctx, __u64 frame,

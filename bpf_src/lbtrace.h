@@ -99,7 +99,8 @@ struct lbt_fetch {
 	__s32 deref[LBT_DEREFS];
 	__u8 left;	  /* shifts */
 	__u8 right;
-	__u16 scale;	  /* bytes that each unit of length_from's value stands for */
+	__u16 scale;	  /* bytes that each unit of length_from's value stands for; 0 of a string:
+			   * how long it is beyond its limit is not asked */
 	__u8 optional;	  /* a fault is no loss */
 	__u8 space;	  /* enum lbt_space of fetch.h */
 	__u8 operation;	  /* enum lbt_operation */

@@ -115,6 +115,9 @@ static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *va
 	if (size > chunk - 1)
 		size = chunk - 1;
 	if (f->read == LBT_STRING) {
+		/* what need not be an address is most often a small number */
+		if (f->optional && from < LBT_LOWEST_PAGE)
+			return -1;
 		got = read_string(f, to, size, from);
 		if (got < 0 && config.may_fault) {
 			load_pages(from, size + 1);
@@ -122,7 +125,7 @@ static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *va
 		}
 		length = got;
 		if (got == size) {
-			length = f->space == LBT_USER ? rest_of_string(from + size) : LBT_UNKNOWN;
+			length = f->space == LBT_USER && f->scale ? rest_of_string(from + size) : LBT_UNKNOWN;
 			length = length > 0xffffffff ? length : length + size;
 		}
 	} else {

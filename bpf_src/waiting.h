@@ -46,8 +46,9 @@ static __always_inline bool load_page(__u64 address, char *byte)
 		bpf_iter_task_vma_new(&it, bpf_get_current_task_btf(), address);
 		area = bpf_iter_task_vma_next(&it);
 		/* A load by the verifier's leave would cost 1 ms at each of its visits. */
-		may = area && (!bpf_core_field_exists(area->vm_userfaultfd_ctx.ctx) ||
-			       !BPF_CORE_READ(area, vm_userfaultfd_ctx.ctx));
+		may = area && area->vm_start <= address &&
+		      (!bpf_core_field_exists(area->vm_userfaultfd_ctx.ctx) ||
+		       !BPF_CORE_READ(area, vm_userfaultfd_ctx.ctx));
 		bpf_iter_task_vma_destroy(&it);
 	}
 	return may && !bpf_copy_from_user(byte, 1, (const void *)address);

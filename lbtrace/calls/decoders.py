@@ -16,7 +16,7 @@ from lbtrace.calls.payload import Blob, Context, collector, lies_in_memory
 from lbtrace.model import Argument, Datum, Event, Fetch, Value
 from lbtrace.model.wire_limits import VALUES
 from lbtrace.values.base import Fetched, Reader, decoder
-from lbtrace.values.datum import FAULT, UNDECODABLE
+from lbtrace.values.datum import FAULT, UNDECODABLE, Form
 from lbtrace.values.pointer import TABLE_OF
 
 INSTRUCTION_POINTERS = frozenset({"ip", "pc"})
@@ -69,7 +69,17 @@ def arguments(
         except DECODING_ERRORS:
             return tuple([Argument(name, _read_anyway(read, fetched)) for name, read in made])
 
+    if any(value.type.spreads for value in parameters):
+        return lambda event, blob: _spread(all_of(event, blob))
     return all_of
+
+
+def _spread(read: tuple[Argument, ...]) -> tuple[Argument, ...]:
+    """The arguments that were read, the last of which stands for several."""
+    *own, last = read
+    made_of = last.value.expression() if isinstance(last.value, Form) else None
+    parts = made_of[1] if made_of else (last.value,)
+    return (*own, *[Argument("", part) for part in parts])
 
 
 def instruction_pointer(fetches: tuple[Fetch, ...]) -> int:

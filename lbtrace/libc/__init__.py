@@ -40,6 +40,9 @@ LIKE = {
 MODES = frozenset({"mode_t", "__mode_t"})
 """Types of modes of files."""
 
+CHECKED = re.compile(r"__((?:|f|d|s|sn|as|obstack_)printf|syslog)_chk")
+"""Functions that are called where a program was built with ``_FORTIFY_SOURCE``."""
+
 TEXT = re.compile(r"(const )?(char|__gchar_t) \*")
 
 
@@ -75,7 +78,7 @@ def prototypes(image: Image, functions: Iterable[Function], machine: str) -> dic
     for function in functions:
         for name in (function.name, *function.aliases):
             plain = name.partition("@")[0]
-            if declared := table.functions.get(plain):
+            if declared := _declared(table, plain):
                 found[function.address] = _prototype(table, declared)
                 break
     return found
@@ -122,10 +125,23 @@ def _read_table(machine: str) -> Table:
     return msgspec.json.decode(read_bytes(path), type=Table)
 
 
+def _declared(table: Table, name: str) -> Declaration | None:
+    """The declaration of a function; also of one that replaces another, and takes a flag before its
+    format, after that the size of its buffer, if it has one."""
+    checked = CHECKED.fullmatch(name)
+    declared = table.functions.get(checked[1] if checked else name)
+    if not (checked and declared):
+        return declared
+    sizes = [("slen", "size_t")] * (declared.parameters[0][0] == "s")
+    parameters = (*declared.parameters[:-2], ("flag", "int"), *sizes, *declared.parameters[-2:])
+    return replace(declared, parameters=parameters)
+
+
 def _prototype(table: Table, declared: Declaration) -> Prototype:
     formals = [_formal(table, *each) for each in declared.parameters if each[1] != "..."]
     result = None if declared.result == "void" else _formal(table, "", declared.result)
-    return Prototype(tuple(formals), result, exact=True, complete=True)
+    complete = len(formals) == len(declared.parameters)
+    return Prototype(tuple(formals), result, exact=True, complete=complete)
 
 
 def _formal(table: Table, name: str, text: str) -> Formal:

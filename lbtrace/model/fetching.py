@@ -45,12 +45,13 @@ class Fetch(Struct, frozen=True):
     ``read`` says what the result is:
     the ``value`` itself, an ``integer`` of ``size`` bytes in memory there, a
     NUL-terminated ``string`` there, or ``bytes`` there, ``length_from`` being
-    the slot that holds their number, or that of units of ``scale`` bytes.
+    the slot that holds their number, or that of units of ``scale`` bytes. Of a string of
+    ``scale`` 0 it is not asked how long it is beyond its ``limit``.
     Memory is that of the ``space``: the traced process (``user``) or the ``kernel``.
     Strings and bytes are cut at ``limit``. If they are ``optional``, it is no
-    loss that they cannot be read. Of a value or an integer only ``bit_size``
-    bits from ``bit_offset`` on count, if given; they are extended by their
-    sign where ``signed``.
+    loss that they cannot be read; such strings are not looked for at small numbers.
+    Of a value or an integer only ``bit_size`` bits from ``bit_offset`` on count,
+    if given; they are extended by their sign where ``signed``.
     """
 
     base: Literal["register", "stack", "slot", "kept", "file", "record", "thread", "constant"] = (

@@ -55,7 +55,7 @@ def with_passed(
 ) -> CallValues:
     """Return ``values`` of a ``function`` of a known library with what its arguments lead to, texts
     up to a ``limit`` of bytes; the same where that is nothing, or there is no room."""
-    names = _names(function)
+    names = names_of(function)
     rows = [row for row, listed in PASSED if not names.isdisjoint(listed.split())]
     flags = next((CREATING[name] for name in names if name in CREATING), -1)
     count = len(prototype.parameters)
@@ -67,7 +67,8 @@ def with_passed(
     return _with_mode(machine, prototype, values) if flags == count - 1 else values
 
 
-def _names(function: Function) -> set[str]:
+def names_of(function: Function) -> set[str]:
+    """Return the names of a function, also without what marks them as those of a variant."""
     names = (function.name, *function.aliases)
     cores = (CORE.fullmatch(name) for name in names)
     return {name.partition("@")[0] for name in names} | {core[1] for core in cores if core}

@@ -21,6 +21,7 @@ from lbtrace.model import Function, Prototype, Site, Value
 from lbtrace.model.wire_limits import FETCHES
 from lbtrace.plan import filled_buffers
 from lbtrace.plan.compiler_quirks import FunctionBody, settle
+from lbtrace.plan.formatted_values import with_formatted
 from lbtrace.plan.known_names import SYSTEM
 from lbtrace.plan.mismatches import Mismatches
 from lbtrace.plan.passed_values import with_passed
@@ -269,6 +270,8 @@ def _with_more(
         return values
     limit = selection.detail.limit
     values = with_passed(machine.name, function, prototype, values, limit)
+    if selection.args is None:
+        values = with_formatted(machine.name, function, prototype, values, limit)
     if not (request and request.errors):  # what failed has filled nothing
         values = filled_buffers.with_filled(machine.name, function, prototype, values, limit)
     if not SYSTEM.match(library):

@@ -126,6 +126,7 @@ KINDS = (
     Kind("filled", "Filling"),
     Kind("failing", "Failing"),
     Kind("socket_address", "SocketAddress"),
+    Kind("formatted", "Formatted"),
     Kind("packed", "Packed"),
     Kind("signal_set", "SignalSet"),
     Kind("bit_numbers", "BitNumbers"),

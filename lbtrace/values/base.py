@@ -163,6 +163,9 @@ class Type:
     names_zero: ClassVar[bool] = False
     """Whether a value of several members has another form where the first is 0."""
 
+    spreads: ClassVar[bool] = False
+    """Whether an argument of this type stands for several: each of its elements is one."""
+
     names_types: ClassVar[bool] = False
     """Whether reading a value takes the names of the program's types (`Probe.names`)."""
 

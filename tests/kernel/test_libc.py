@@ -57,7 +57,7 @@ CALLS = """\
 open(file="/dev/null", oflag=O_WRONLY|O_CLOEXEC) = 3
 malloc(size=17) = 0x
 getenv(name="SAID") = "some words"
-dprintf(fd=3, fmt="%s")
+dprintf(fd=3, fmt="%s", "some words")
 strtol(nptr="12", endptr=0x0, base=10) = 12
 calloc(nmemb=64, size=8) = 0x
 close(fd=3) = 0

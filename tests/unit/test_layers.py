@@ -174,6 +174,7 @@ SPELLED = {
     "plan/marker_values": "definitions of providers name types of C",
     "plan/filled_buffers": "known functions of C fill these",
     "plan/passed_values": "known functions of C are passed these",
+    "plan/formatted_values": "formats of C ask for these",
     "plan/error_numbers": "known functions of C leave an error's number",
     "expressions/conversions": "arithmetic has C's integers",
 }
