@@ -44,7 +44,7 @@ __noinline __u64 rest_of_string(__u64 from)
 		got = bpf_probe_read_user_str(to, LBT_PIECE, (const void *)at);
 		if (got < 0) {
 			if (config.may_fault)
-				load_page(at + 1, to);
+				load_page(at + 1, (__u64 *)to);
 			/* at most a byte more than a page */
 			piece = (((__u32)at + 1) | (LBT_PAGE - 1)) + 1 - (__u32)at;
 			piece &= 2 * LBT_PAGE - 1;

@@ -7,7 +7,7 @@
 
 #ifdef LBT_ATOMIC
 
-static __always_inline bool load_page(__u64 address, char *byte)
+static __always_inline bool load_page(__u64 address, __u64 *room)
 {
 	return false;
 }
@@ -31,11 +31,11 @@ extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *i
 extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym __weak;
 
 /*
- * Waits for the page at an address, if there is one, and that may be done; its byte comes to `byte`.
+ * Waits for the page at an address, if there is one, and that may be done; `room` is for what is read.
  * One that a process loads itself (userfaultfd(2)) would be waited for forever, were the thread that
  * waits the one that loads it. Before 6.7 that is not asked.
  */
-static __always_inline bool load_page(__u64 address, char *byte)
+static __always_inline bool load_page(__u64 address, __u64 *room)
 {
 	struct bpf_iter_task_vma it;
 	struct vm_area_struct *area;
@@ -45,13 +45,15 @@ static __always_inline bool load_page(__u64 address, char *byte)
 		/* after an error there is no area */
 		bpf_iter_task_vma_new(&it, bpf_get_current_task_btf(), address);
 		area = bpf_iter_task_vma_next(&it);
-		/* A load by the verifier's leave would cost 1 ms at each of its visits. */
-		may = area && area->vm_start <= address &&
-		      (!bpf_core_field_exists(area->vm_userfaultfd_ctx.ctx) ||
-		       !BPF_CORE_READ(area, vm_userfaultfd_ctx.ctx));
+		may = area && area->vm_start <= address;
+		/* not a plain load, whose judgement costs the verifier 1 ms at each visit */
+		if (may && bpf_core_field_exists(area->vm_userfaultfd_ctx.ctx))
+			may = !bpf_probe_read_kernel(room, sizeof(*room),
+						     &area->vm_userfaultfd_ctx.ctx) &&
+			      !*room;
 		bpf_iter_task_vma_destroy(&it);
 	}
-	return may && !bpf_copy_from_user(byte, 1, (const void *)address);
+	return may && !bpf_copy_from_user(room, 1, (const void *)address);
 }
 
 /*
@@ -60,11 +62,11 @@ static __always_inline bool load_page(__u64 address, char *byte)
  */
 __noinline int load_pages(__u64 from, __u32 size)
 {
-	char byte;
+	__u64 room;
 
 	if (!config.may_fault)
 		return 0;
-	return load_page(from, &byte) && load_page(from + size - 1, &byte);
+	return load_page(from, &room) && load_page(from + size - 1, &room);
 }
 
 #endif

@@ -153,12 +153,10 @@ class Type:
     """Whether its numbers have fractions, with which the kernel does not compute."""
 
     is_number: ClassVar[bool] = True
-    """Whether a value of one word is what the `decoder` makes of it. The text in an array is not,
-    though it may lie in a word."""
+    """Whether one word is what the `decoder` makes of it: not if an array's text lies in it."""
 
     is_composed_alike: ClassVar[bool] = False
-    """Whether values of several members, all of which can be read, differ in nothing else than
-    these, so that native code can write them."""
+    """Whether values whose members can all be read differ only in these: for native code."""
 
     names_zero: ClassVar[bool] = False
     """Whether a value of several members has another form where the first is 0."""
