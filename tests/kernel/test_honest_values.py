@@ -105,7 +105,7 @@ def test_lines_alone_give_no_types(compiled: Compile, traced: Traced, command: l
     text = "__attribute__((noinline)) long add(long a, long b) { return a + b; }\n"
     text += "int main(void) { return add(3, 4) != 7; }"
     (call,) = traced(compiled(f"lines-{command[0]}", [*command, "-O1"], text), "add")
-    assert [argument["value"] for argument in call["args"]] == [3]
+    assert [argument["value"] for argument in call["args"]] == [3, 4]
     assert call["result"] == 7
 
 

@@ -72,7 +72,8 @@ def compare(
         number = NUMBER.search(call["name"])
         many = declared[number[1]] if number and "~" not in call["name"] else 0
         logged, unread = {**unread, **reported["args"]}, {}
-        if any(each["name"] == "arg0" for each in call["args"]):
+        read = [each["name"] for each in call["args"]]
+        if "arg0" in read or (many and not read):  # as many as the code reads
             counts["untyped"] += 1
             continue
         counts["typed"] += 1
