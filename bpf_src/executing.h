@@ -24,7 +24,7 @@ struct {
 	__uint(map_flags, LBT_NO_PREALLOC);
 } executing SEC(".maps");
 
-static __noinline struct lbt_executing *find_executing(void)
+static __always_inline struct lbt_executing *find_executing(void)
 {
 	__u32 tid = bpf_get_current_pid_tgid();
 
