@@ -356,6 +356,7 @@ struct lbt_config {
 	__u32 finds_mappings; /* bpf_find_vma works (5.17) */
 	__u32 within;	     /* some spec is LBT_OUTER */
 	__u32 backups;	     /* programs of tracepoints have some */
+	__u32 refusals;	     /* system calls that are refused are seen */
 	__u32 loops_to_entry; /* some spec is of a function that jumps back to its entry */
 	__u32 relays;	     /* some spec has a relay, or is LBT_UNCOMPARED */
 	__u32 places;	     /* of some calls that jump away it is asked where they return */

@@ -32,6 +32,10 @@
 #define SYSCALL_NUMBER(r) (((struct pt_regs___call *)(r))->orig_ax)
 #define LBT_32_BIT(task) ((task)->thread_info.status & 2) /* TS_COMPAT */
 #define LBT_EXECUTES(number) ((number) == 59 || (number) == 322) /* execve, execveat */
+/* clone, fork, vfork, execve, clone3: what they begin leaves the call, too. */
+#define LBT_BEGINS(number) (((number) >= 56 && (number) <= 59) || (number) == 435)
+#define LBT_CONFINES(number) ((number) == 157 || (number) == 317) /* prctl, seccomp */
+#define LBT_RESULT_APART 1 /* from the arguments of a system call */
 #define EACH_REGISTER(X)                                                                           \
 	X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)      \
 	X(16) X(17) X(18) X(19)
@@ -75,6 +79,9 @@ static __always_inline __u64 thread_pointer(void)
 #define SYSCALL_NUMBER(r) (((struct pt_regs___call *)(r))->syscallno)
 #define LBT_32_BIT(task) ((task)->thread_info.flags >> 22 & 1) /* TIF_32BIT */
 #define LBT_EXECUTES(number) ((number) == 221 || (number) == 281)
+#define LBT_BEGINS(number) ((number) == 220 || (number) == 221 || (number) == 435)
+#define LBT_CONFINES(number) ((number) == 167 || (number) == 277)
+#define LBT_RESULT_APART 0 /* it replaces the first one */
 #define EACH_REGISTER(X)                                                                           \
 	X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)      \
 	X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23) X(24) X(25) X(26) X(27) X(28) X(29) X(30)  \

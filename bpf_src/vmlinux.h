@@ -219,6 +219,10 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
+struct seccomp {
+	int mode; /* 0: the thread is not confined; not there without CONFIG_SECCOMP */
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	struct thread_struct thread;
@@ -239,6 +243,7 @@ struct task_struct {
 	unsigned long nivcsw;	     /* and was preempted */
 	struct signal_struct *signal;
 	struct css_set *cgroups;
+	struct seccomp seccomp;
 	char comm[16];
 };
 

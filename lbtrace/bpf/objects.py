@@ -113,6 +113,7 @@ class TraceObject:
             for field, value in (*asdict(whom or Whom()).items(), *specs.switches()):
                 setattr(config, field, value)
             config.backups = any(map(served_by, programs))
+            config.refusals = programs.keys() >= {*TURNS}
             config.finds_mappings = specs.stacks and self._typed_task and finds_mappings()
             if not specs.walks_stacks:
                 leave_out_maps(handle)
@@ -131,7 +132,7 @@ class TraceObject:
                 _share_maps(self._object, handle)
                 self._load(handle, atomic, waits=False)
                 self._atomic = dict.fromkeys(atomic, handle)
-                for name in (each for each in TURNS if each + TURN in programs):
+                for name in (each for each in TURNS if each in programs):
                     fd = ffi.new("int *", lib.bpf_program__fd(self.program(name)))
                     to, first = _map(handle, f"{name}_program"), ffi.new("uint32_t *")
                     check(lib.bpf_map__update_elem(to, first, 4, fd, 4, 0), f"lead to {name}")

@@ -2,6 +2,7 @@
 /* System calls: lbtrace/probes/syscall.py. */
 #include "backup_programs.h"
 #include "hit.h"
+#include "refused_calls.h"
 #include "stack/walk.h"
 
 /*
@@ -125,17 +126,37 @@ static __always_inline void pass(__u64 cookie, struct pt_regs *regs, __u64 numbe
 	}
 }
 
+/* Whether a thread may leave a call confined that was not, or not there, before. */
+static __always_inline bool confines(__u64 number)
+{
+	return config.refusals && (LBT_BEGINS(number) || LBT_CONFINES(number));
+}
+
+/* The programs below, for each other, and where programs have backup programs. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} syscall_entered_program SEC(".maps"), syscall_left_program SEC(".maps");
+
+/* Also where a thread leaves a call that was refused. */
 SEC("?raw_tp/sys_enter")
 int syscall_entered(__u64 *args)
 {
-	const __u64 cookie = find_cookie(&syscall_entered_cookies, args[1]);
-	struct task_struct *task;
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	const __u64 number = (__s64)SYSCALL_NUMBER(regs);
+	const __u64 cookie = find_cookie(&syscall_entered_cookies, number);
+	__u32 before = 0;
 
-	if (!cookie) /* of all calls on the machine most have no probe */
+	if (!cookie || LBT_32_BIT(task)) /* of all calls on the machine most have no probe */
 		return 0;
-	task = bpf_get_current_task_btf();
-	if (!LBT_32_BIT(task))
-		pass(cookie, (struct pt_regs *)bpf_task_pt_regs(task), args[1], LBT_OPEN);
+	if (config.refusals && is_confined(task) && find_cookie(&syscall_left_cookies, number))
+		before = enter();
+	pass(cookie, regs, number, LBT_OPEN);
+	if (before == LBT_IS_REFUSED)
+		bpf_tail_call(args, &syscall_left_program, 0);
 	return 0;
 }
 
@@ -147,6 +168,9 @@ int syscall_left(__u64 *args)
 	const __u64 number = number_left(regs);
 	__u64 cookie = find_cookie(&syscall_left_cookies, number);
 
+	if ((cookie || confines(number)) && config.refusals && is_confined(task) &&
+	    leave(number, RESULT0(regs), cookie, has_executed(regs, number)))
+		bpf_tail_call(args, &syscall_entered_program, 0);
 	if (!cookie || LBT_32_BIT(task))
 		return 0;
 	if (has_unread() && !has_executed(regs, number))
@@ -158,16 +182,10 @@ int syscall_left(__u64 *args)
 /*
  * Where programs have backup programs, these are attached, and go on to the programs above, which the
  * verifier thus reads once: a program that is reached by a tail call is never busy.
+ *
+ * Whether a program is to handle this end of a call: what has a cookie in ``cookies``, or in those
+ * of the ``other`` end.
  */
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} syscall_entered_program SEC(".maps"), syscall_left_program SEC(".maps");
-
-/* Whether a program is to handle this end of a call: what has a cookie in ``cookies``, or in those of the
- * ``other`` end. */
 static __noinline bool is_turn(void *cookies, void *other, __u64 number, __u32 kind, __u32 by)
 {
 	const __u64 cookie = find_cookie(cookies, number);
@@ -191,7 +209,8 @@ WITH_BACKUPS(sys_exit, syscall_left_turn)
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 number = number_left((struct pt_regs *)bpf_task_pt_regs(task));
 
-	if (is_turn(&syscall_left_cookies, &syscall_entered_cookies, number, LBT_CLOSE, by))
+	if (is_turn(&syscall_left_cookies, &syscall_entered_cookies, number, LBT_CLOSE, by) ||
+	    (confines(number) && !find_cookie(&syscall_left_cookies, number)))
 		bpf_tail_call(args, &syscall_left_program, 0);
 	return 0;
 }
