@@ -133,9 +133,7 @@ class TraceObject:
                 self._load(handle, atomic, waits=False)
                 self._atomic = dict.fromkeys(atomic, handle)
                 for name in (each for each in TURNS if each in programs):
-                    fd = ffi.new("int *", lib.bpf_program__fd(self.program(name)))
-                    to, first = _map(handle, f"{name}_program"), ffi.new("uint32_t *")
-                    check(lib.bpf_map__update_elem(to, first, 4, fd, 4, 0), f"lead to {name}")
+                    _lead_to(name, handle)
             self._filled = 0
             self.fill(specs)
             specs.returning.write(self.map)
@@ -376,6 +374,13 @@ def _program(handle: Any, name: str) -> Any:
 def _map(handle: Any, name: str) -> Any:
     found = lib.bpf_object__find_map_by_name(handle, name.encode())
     return check_pointer(found, f"find the BPF map {name}")
+
+
+def _lead_to(name: str, handle: Any) -> None:
+    """Let programs go on to one of the same object, by its map ``NAME_program``."""
+    fd = ffi.new("int *", lib.bpf_program__fd(_program(handle, name)))
+    target, first = _map(handle, f"{name}_program"), ffi.new("uint32_t *")
+    check(lib.bpf_map__update_elem(target, first, 4, fd, 4, 0), f"lead to {name}")
 
 
 def _share_maps(loaded: Any, copy: Any) -> None:
