@@ -1,4 +1,4 @@
-"""System calls that seccomp refuses, against what a program asks it to."""
+"""System calls that do not end as others do, against what programs are written to make."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-PROGRAM = r"""
+REFUSED = r"""
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -98,7 +98,7 @@ SHOWN = [
 
 @pytest.fixture(name="confined")
 def _confined(compiled: Callable[[str, list[str], str], Path]) -> Path:
-    return compiled("refused_calls", ["gcc", "-x", "c", "-", "-pthread"], PROGRAM)
+    return compiled("refused_calls", ["gcc", "-x", "c", "-", "-pthread"], REFUSED)
 
 
 def shown(into: Path) -> list[tuple[object, ...]]:
@@ -138,3 +138,102 @@ def test_what_began_before(
     assert tracer.finish()[0] == 0
     assert shown(into) == SHOWN
     assert '"name":"count","value":8}' not in into.read_text()
+
+
+ENDS = r"""
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int pair[2];
+
+static void on_alarm(int signal)
+{
+	char text = 'x';
+
+	dup(1002);
+	write(pair[1], &text, 1);
+}
+
+static void *execute(void *name)
+{
+	execl(name, name, "executed", NULL);
+	return NULL;
+}
+
+int main(int count, char **words)
+{
+	struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+	struct itimerval soon = {{0, 0}, {0, 50000}};
+	char text[8];
+	pthread_t thread;
+	long result;
+
+	if (count > 1) {
+		dup(1005);
+		syscall(__NR_exit_group, 0);
+	}
+#ifdef __x86_64__ /* getpid and dup of 32 bits, whose numbers are writev and socket of 64 */
+	asm volatile("int $0x80" : "=a"(result) : "a"(20) : "memory");
+	asm volatile("int $0x80" : "=a"(result) : "a"(41), "b"(1000) : "memory");
+#endif
+	dup(1001);
+	pipe(pair);
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &soon, NULL);
+	read(pair[0], text, 8);
+	if (!vfork()) {
+		dup(1003);
+		_exit(3);
+	}
+	dup(1004);
+	pthread_create(&thread, NULL, execute, words[0]);
+	pthread_join(thread, NULL);
+	return 1;
+}
+"""
+
+
+def test_ends(
+    lbtrace: Callable[..., Any],
+    compiled: Callable[[str, list[str], str], Path],
+    tmp_path: Path,
+) -> None:
+    """What is made again, what does not return, what returns twice or in another thread, and calls
+    of 32 bits."""
+    program = compiled("syscall_ends", ["gcc", "-x", "c", "-", "-pthread"], ENDS)
+    into = tmp_path / "calls.jsonl"
+    named = "dup,write*,socket,rt_sigreturn,vfork,execve,exit_group"
+    lbtrace("attach", "--syscall", named, "-o", into, "--", program)
+    seen = shown(into)
+    child = next(row[-1] for row in seen if row[0] == "vfork")
+    assert isinstance(child, int)
+    assert child > 0
+    assert [row[:1] + row[-1:] if row[0] in BY_ADDRESS else row for row in seen] == [
+        ("execve", 0),
+        ("dup", 1001, "-EBADF"),
+        ("dup", 1002, "-EBADF"),
+        ("write", 4, 1),
+        ("rt_sigreturn", None),
+        ("vfork", child),
+        ("dup", 1003, "-EBADF"),
+        ("exit_group", 3, None),
+        ("dup", 1004, "-EBADF"),
+        ("execve", 0),
+        ("dup", 1005, "-EBADF"),
+        ("exit_group", 0, None),
+    ]
+    into = tmp_path / "reads.jsonl"
+    lbtrace("attach", "--syscall", "read", "-o", into, "--", program)
+    rows = [json.loads(line) for line in into.read_text().splitlines()]
+    reads = [row["result"] for row in rows if row["type"] == "call"]
+    again = reads.index("-ERESTARTSYS")
+    assert reads[again + 1] == {"returned": 1, "buf": "x"}
+
+
+BY_ADDRESS = ("execve", "rt_sigreturn", "vfork")
+"""Calls whose first argument is an address, or that have none."""
