@@ -47,10 +47,7 @@ enum lbt_chunk_layout {
 	LBT_LARGE_8 = 5,
 };
 
-/*
- * The length of longer strings is counted in at most so many pieces of so many
- * bytes, less one each.
- */
+/* The length of longer strings is counted in at most so many pieces of so many bytes, less one. */
 #define LBT_PIECES 128
 #define LBT_PIECE 16384
 

@@ -25,6 +25,7 @@ from lbtrace.bpf.aggregates import (
 )
 from lbtrace.bpf.backup_programs import TURN, TURNS, loses, served_by
 from lbtrace.bpf.features import finds_mappings, has_btf, may_sleep, typed_task
+from lbtrace.bpf.followed import FollowedPids
 from lbtrace.bpf.gate import check, check_pointer, start_log
 from lbtrace.bpf.kernel_links import KernelLinks
 from lbtrace.bpf.specs import Specs
@@ -136,6 +137,7 @@ class TraceObject:
                     _lead_to(name, handle)
             self._filled = 0
             self.fill(specs)
+            self.followed = FollowedPids(self.map("followed"))
             specs.returning.write(self.map)
             for cookie, own in (copies or {}).items():
                 copy, config = opened()
@@ -265,30 +267,6 @@ class TraceObject:
             goroutine = key[0] % (1 << lib.LBT_LANE_BITS) if key[0] >> lib.LBT_LANE_BITS else 0
             found.append((loss.pid, loss.tid, goroutine, tuple(loss.lost)))
         return found
-
-    def follow(self, pid: int) -> None:
-        """Let a process be one of `followed`."""
-        key = ffi.new("uint32_t *", pid)
-        check(lib.bpf_map__update_elem(self.map("followed"), key, 4, key, 4, 0), "follow a process")
-
-    def unfollow(self, pid: int) -> None:
-        """Undo `follow`, if its end has not done so."""
-        lib.bpf_map__delete_elem(self.map("followed"), ffi.new("uint32_t *", pid), 4, 0)
-
-    def follows(self, pid: int) -> bool:
-        """Return whether a process is among those of `followed`."""
-        key, value = ffi.new("uint32_t *", pid), ffi.new("uint32_t *")
-        return not lib.bpf_map__lookup_elem(self.map("followed"), key, 4, value, 4, 0)
-
-    def followed(self) -> list[int]:
-        """Return the pids of processes that are followed besides root; some may have ended."""
-        pids: list[int] = []
-        key, following, before = ffi.new("uint32_t *"), ffi.new("uint32_t *"), ffi.NULL
-        processes = self.map("followed")
-        while lib.bpf_map__get_next_key(processes, before, following, 4) == 0:
-            key[0], before = following[0], key
-            pids.append(key[0])
-        return pids
 
     def _config(self, handle: Any) -> Any:
         """The part of an object's configuration that depends on the machine."""

@@ -66,9 +66,9 @@ class Growth:
         """Yield what is added to ``plan``, after it was attached."""
         pids, uncertain = self._mappings.take()
         traced = self._attached.traced
-        due = self._due | {pid for pid in pids if pid == self._root or traced.follows(pid)}
+        due = self._due | {pid for pid in pids if pid == self._root or pid in traced.followed}
         if uncertain:
-            due |= {self._root, *traced.followed()}
+            due |= {self._root, *traced.followed}
         self._due.clear()
         for pid in sorted(due):
             for found in self._later.look(pid):

@@ -74,15 +74,15 @@ class Followed:
         self._next_count = 0.0
         self._empty_counts = 0
 
-    def have_ended(self, find: Callable[[], Iterable[int]]) -> bool:
-        """Return whether none of those that ``find`` returns runs any more. To be asked again and
-        again, once the first process has ended."""
+    def have_ended(self, pids: Iterable[int]) -> bool:
+        """Return whether none of these runs any more. To be asked again and again, once the
+        first process has ended."""
         now = time.monotonic()
         if now < self._next_count:
             return False
         self._next_count = now + COUNT_PERIOD
         # A process may end while the child that it forks is not seen yet: none twice means none.
-        some = any(still_running(find()))
+        some = any(still_running(pids))
         self._empty_counts = 0 if some else self._empty_counts + 1
         return self._empty_counts > 1
 
@@ -107,7 +107,7 @@ def follow_processes(
     from lbtrace.bpf.links import Links  # imported here, as all that needs libbpf
 
     for pid in pids:
-        loaded.follow(pid)
+        loaded.followed.add(pid)
     following = Links()
     held.callback(following.close)
 

@@ -183,7 +183,7 @@ class Session:
     def _begin(self, forget: Callable[[], None]) -> None:
         forget()
         for pid in self._ends.by_now():
-            self._object.unfollow(pid)  # it may have ended before programs learned of that
+            self._object.followed.discard(pid)  # it may have ended before programs learned of that
         self._check_interrupted()
         self.plan = self._probed.opened(replace(self.plan, clock=clock.read()))
         self.attached = True
@@ -348,7 +348,7 @@ class Session:
         To be asked before the session is left.
         """
         first = [self.child.pid] if self.child and self.child.poll() is None else []
-        forked = (pid for pid in self._object.followed() if pid not in self.target.pids)
+        forked = (pid for pid in self._object.followed if pid not in self.target.pids)
         return [*still_running([*first, *forked])]
 
     def _is_over(self, woken: set[int]) -> bool:

@@ -56,7 +56,7 @@ class StackFiles:
         self._mappings = Mappings()
         self._maker = RowMaker(CHUNK)
         self._tables = StackTables(loaded.map) if tables else None
-        for pid in {root, *loaded.followed()} if root and not command else ():
+        for pid in {root, *loaded.followed} if root and not command else ():
             self._learn(pid)
         if not root:
             self._learn_running({file.identity[1] for file in files})
@@ -85,8 +85,8 @@ class StackFiles:
         for device, inode, path in self._mappings.files():
             self.names.expect(device, inode, path)
         if self._root:
-            pids = {pid for pid in pids if pid == self._root or self._loaded.follows(pid)}
-            pids |= {self._root, *self._loaded.followed()} if uncertain else set()
+            pids = {pid for pid in pids if pid == self._root or pid in self._loaded.followed}
+            pids |= {self._root, *self._loaded.followed} if uncertain else set()
             for pid in pids:
                 self._learn(pid)
         if self._tables:
