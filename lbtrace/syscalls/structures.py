@@ -24,6 +24,7 @@ from lbtrace.values.first_of import FirstOf
 from lbtrace.values.flags import Flags
 from lbtrace.values.integer import Integer, fixed_width
 from lbtrace.values.mode import Mode
+from lbtrace.values.outcome import ERRORS
 from lbtrace.values.packed import Packed
 from lbtrace.values.pointer import Pointer
 from lbtrace.values.record import Record
@@ -45,7 +46,12 @@ WRITTEN: dict[str, Type] = {
 }
 """How members are written besides numbers, modes, texts and groups of constants."""
 
-NUMBERS: dict[str, Type] = {"int": INT, "wait": WaitStatus(), "signals": SignalSet()}
+NUMBERS: dict[str, Type] = {
+    "int": INT,
+    "error": Flags("int", 4, signed=True, field=-1, values=tuple(ERRORS.items())),
+    "wait": WaitStatus(),
+    "signals": SignalSet(),
+}
 """Kinds of values that are one number."""
 
 NAME = 15
@@ -228,13 +234,19 @@ class Leading(Slots):
         return Packed(type, element_of(self._table, led.kind), several)
 
     def _vector(
-        self, name: str, type: str, start: Fetch, counted: int, filled: int = -1
+        self,
+        name: str,
+        type: str,
+        start: Fetch,
+        counted: int,
+        filled: int = -1,
+        buffers: int = BUFFERS,
     ) -> Value | None:
-        """The texts of a vector of buffers."""
+        """The texts of the first ``buffers`` of a vector."""
         if self._ended and filled < 0:
             filled = self._count("retval")
         members = [Value("", SIZE, counted)]
-        for number in range(BUFFERS):
+        for number in range(buffers):
             base = moved(start, 16 * number)
             length = self.slot(replace(moved(base, 8), read="integer", size=8, optional=True))
             text = replace(dereferenced(base), read="bytes", limit=self._text_limit)
@@ -251,18 +263,27 @@ class Leading(Slots):
         return Value(name, made, counted, members=tuple(members))
 
     def _messages(self, name: str, start: Fetch, counted: int) -> Value | None:
-        """Several messages: the first one, as more have no room."""
-        length = self._table.structures["struct mmsghdr"].parts[0].offset
-        received = replace(moved(start, length), read="integer", size=4, optional=True)
-        first = self._message("", start, self.slot(received) if self._ended else -1)
-        if first is None or counted < 0:
+        """Several messages: of those that are passed the first two, with a buffer each (a resolver
+        asks for both kinds of addresses so), as more have no room; of others the first."""
+        structure = self._table.structures["struct mmsghdr"]
+        if self._ended:
+            received = moved(start, structure.parts[0].offset)
+            filled = self.slot(replace(received, read="integer", size=4, optional=True))
+            found = [self._message("", start, filled)]
+        else:
+            both = (moved(start, structure.size * number) for number in range(2))
+            found = [self._message("", each, buffers=1) for each in both]
+        first = [each for each in found if each]
+        if not first or counted < 0:
             return None
-        members = (Value("", SIZE, counted), first)
+        members = (Value("", SIZE, counted), *first)
         return Value(name, FirstOf("struct mmsghdr *"), counted, members=members)
 
-    def _message(self, name: str, start: Fetch, filled: int = -1) -> Value | None:
-        """A message: where to or from, its texts, ``filled`` with so many bytes, and what is known
-        of the rest."""
+    def _message(
+        self, name: str, start: Fetch, filled: int = -1, buffers: int = BUFFERS
+    ) -> Value | None:
+        """A message: where to or from, the texts of its first ``buffers``, ``filled`` with so many
+        bytes, and what is known of the rest."""
         structure = self._table.structures["struct msghdr"]
         parts = {part.name: part for part in structure.parts}
 
@@ -278,14 +299,18 @@ class Leading(Slots):
         address = replace(pointer("msg_name"), read="bytes", limit=LONGEST, length_from=length)
         shown = [Value("msg_name", SocketAddress(), self.slot(replace(address, optional=True)))]
         counted = self.slot(number("msg_iovlen"))
-        vector = self._vector("msg_iov", "struct iovec *", pointer("msg_iov"), counted, filled)
+        vector = self._vector(
+            "msg_iov", "struct iovec *", pointer("msg_iov"), counted, filled, buffers
+        )
         if vector is None or shown[0].slot < 0:
             return None
         shown.append(vector)
-        for member in ("msg_controllen", "msg_flags")[: 1 + self._ended]:
-            type = number_type(self._table, parts[member])
-            shown.append(Value(member, type, self.slot(number(member))))
         more = 0 if self._ended else 1
+        for member in ("msg_controllen", "msg_flags")[: 1 + self._ended]:
+            slot = self.slot(number(member))
+            more += slot < 0
+            if slot >= 0:
+                shown.append(Value(member, number_type(self._table, parts[member]), slot))
         record = Record("struct msghdr", structure.size, (), more)
         return Value(name, record, counted, members=tuple(shown))
 

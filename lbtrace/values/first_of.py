@@ -1,4 +1,4 @@
-"""The first one of several values, as of the messages that ``sendmmsg`` is passed."""
+"""The first of several values, as of the messages that ``sendmmsg`` is passed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lbtrace.values.datum import Datum
 
 
 class FirstOf(Type, Struct, frozen=True, tag="first_of"):
-    """As many values as the first member of its value counts. The other member is the first of
+    """As many values as the first member of its value counts. The other members are the first of
     them."""
 
     name: str
@@ -22,12 +22,13 @@ class FirstOf(Type, Struct, frozen=True, tag="first_of"):
         return False
 
     def composed_reader(self, value: Value, probe: Probe) -> Reader:
-        count, first = map(probe.reader, value.members)
+        count, *firsts = map(probe.reader, value.members)
 
         def read(fetched: Fetched) -> Datum:
             there = count(fetched)
             if not isinstance(there, int):
                 return there
-            return Elements((first(fetched),), there - 1) if there > 0 else Elements(())
+            shown = tuple(first(fetched) for first in firsts[: max(0, there)])
+            return Elements(shown, max(0, there) - len(shown))
 
         return read

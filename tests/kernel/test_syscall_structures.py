@@ -166,10 +166,10 @@ os.wait()
 one, other = socketpair(AF_UNIX, SOCK_DGRAM)
 texts = [ctypes.create_string_buffer(text, 8) for text in (b"first", b"more")]
 vectors = [(ctypes.c_ulong * 2)(at(text), 4) for text in texts]
-messages = (ctypes.c_ulong * 16)()
-for n in (0, 1):
-    messages[8 * n + 2 : 8 * n + 4] = [at(vectors[n]), 1]
-call("sendmmsg", one.fileno(), at(messages), 2, 0)
+messages = (ctypes.c_ulong * 24)()
+for n in (0, 1, 2):
+    messages[8 * n + 2 : 8 * n + 4] = [at(vectors[n % 2]), 1]
+call("sendmmsg", one.fileno(), at(messages), 3, 0)
 call("recvmmsg", other.fileno(), at(messages), 2, 0, 0)
 version, sets = ctypes.create_string_buffer(struct.pack("II", 0x20080522, 0)), (ctypes.c_uint * 6)()
 call("capget", at(version), at(sets))
@@ -187,6 +187,13 @@ call("utimensat", -100, at(path), at(times), 0)
 call("mount", at(path), at(path), 0, 0, at(ctypes.create_string_buffer(b"size=1m")))
 call("semget", 0, -1, 0o1640)
 socket(AF_NETLINK, SOCK_RAW, 0).bind((0, 5))
+refused = socket(AF_INET, SOCK_STREAM)
+refused.setblocking(False)
+with socket(AF_INET, SOCK_STREAM) as closed:
+    closed.bind(("127.0.0.1", 0))
+    refused.connect_ex(closed.getsockname())
+for _ in range(2):
+    refused.getsockopt(SOL_SOCKET, SO_ERROR)
 call("syscall", 437, -100, at(path), at((ctypes.c_ulong * 3)(0, 0, 8)), 24)
 """
 
@@ -194,14 +201,17 @@ call("syscall", 437, -100, at(path), at((ctypes.c_ulong * 3)(0, 0, 8)), 24)
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="a C library that has all of these")
 def test_what_few_calls_take(lbtrace: Run, tmp_path: Path) -> None:
     (tmp_path / "ones.py").write_text(ONES)
-    names = "wait4,*mmsg,capget,process_vm_readv,openat2,utimensat,mount,semget,bind,fcntl"
+    names = (
+        "wait4,*mmsg,capget,process_vm_readv,openat2,utimensat,mount,semget,bind,fcntl,getsockopt"
+    )
     done = lbtrace("attach", "--syscall", names, "--", sys.executable, "-S", tmp_path / "ones.py")
     said, *_ = (line.split() for line in done.stdout.splitlines() if line.startswith("capget "))
     shown = done.stdout
     waited = [line for line in shown.splitlines() if " wait4(" in line]
     assert waited[0].endswith(" = 0")
     assert waited[1].rpartition(", ")[2] == "stat_addr=killed by SIGKILL"
-    assert 'msg=[{msg_name=0x0, msg_iov=["firs"], msg_controllen=0, … 1 more}, … 1 more]' in shown
+    first = '{msg_name=0x0, msg_iov=["firs"], msg_controllen=0, … 1 more}'
+    assert f'msg=[{first}, {{msg_name=0x0, msg_iov=["more"], … 2 more}}, … 1 more]' in shown
     assert '= 2, msg=[{msg_name=0x0, msg_iov=["firs"], ' in shown
     effective = f"dataptr=[{{effective={said[1]}, permitted="
     assert "header={version=_LINUX_CAPABILITY_VERSION_3, pid=0}" in shown
@@ -214,5 +224,9 @@ def test_what_few_calls_take(lbtrace: Run, tmp_path: Path) -> None:
     assert "utimes=[{tv_sec=7, tv_nsec=UTIME_NOW}, {tv_sec=7, tv_nsec=UTIME_OMIT}]" in shown
     assert 'flags=0, data="size=1m") = -E' in shown
     assert "key=IPC_PRIVATE, nsems=-1, semflg=IPC_CREAT|0640) = -EINVAL" in shown
+    assert [line.rpartition(" = ")[2] for line in shown.splitlines() if "SO_ERROR" in line] == [
+        "0, optval=ECONNREFUSED",
+        "0, optval=0",
+    ]
     assert "umyaddr=netlink:0 groups 0x5, addrlen=12) = 0" in shown
     assert "how={flags=O_RDONLY, mode=0, resolve=RESOLVE_BENEATH}, size=24) = -E" in shown
