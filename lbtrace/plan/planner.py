@@ -56,7 +56,16 @@ def make_plan(
     selection = _read(selection)
     with whole([*images, *selection.marked]):
         groups = [*_find(images, selection)]
-        plan = _merge(images, groups)
+        try:
+            plan = _merge(images, groups)
+        except UsageError as error:  # what is asked for may be about functions alone
+            if not any(isinstance(each, Function) for items in groups[0].found for each in items):
+                raise
+            groups = [*_find(images, selection, of_functions=True)]
+            try:
+                plan = _merge(images, groups)
+            except UsageError:
+                raise error from None
         if crossed := find_crossed(plan):
             files = [each.file.identity for each in (*images, *selection.marked)]
             points = {files[binary]: addresses for binary, addresses in crossed.items()}
@@ -93,13 +102,17 @@ def _read(selection: Selection) -> Selection:
     return replace(selection, patterns=(), named=named, exclude=excluded)
 
 
-def _find(images: Sequence[Image], selection: Selection) -> Iterator[_Group]:
-    """What is selected of functions, then all else."""
+def _find(
+    images: Sequence[Image], selection: Selection, *, of_functions: bool = False
+) -> Iterator[_Group]:
+    """What is selected of functions, then all else. Values are asked for and compared of all else,
+    or ``of_functions``, where these come with others."""
     finders = {finder: of for name, (finder, of) in UNNAMED.items() if getattr(selection, name)}
     finders |= {NAMING[name].finder: NAMING[name].functions for name in selection.named}
     apart = not all(finders.values())
     for functions in (True, False):
-        asked = selection.of_functions(apart=apart) if functions else selection
+        theirs = functions == of_functions
+        asked = selection if theirs else selection.of_any_call(apart=apart)
         names = [finder for finder, of in finders.items() if of == functions]
         yield _Group(asked, [find(name, images, asked) for name in names])
 
@@ -122,11 +135,11 @@ def _merge(images: Sequence[Image], groups: Sequence[_Group]) -> Plan:
         if errors and len(plan.functions) == before:
             raise errors[0]
         before = len(plan.functions)
-    if selection.where and functions and groups[0].selection.request is None:
-        note = (
-            f"calls of functions are shown whether {selection.where} holds or not: it is not theirs"
-        )
-        plan = replace(plan, notes=(*plan.notes, note))
+    if selection.where and functions:
+        for (asked, _), calls in zip(groups, ("calls of functions", "other calls"), strict=True):
+            if asked.request is None:
+                what = f"{calls} are shown whether {selection.where} holds or not: it is not theirs"
+                plan = replace(plan, notes=(*plan.notes, what))
     if plan.within:
         from lbtrace.plan import within  # imported here because most plans have none
 

@@ -73,9 +73,9 @@ class Selection(Choices, frozen=True):
             counted=self.args is None and not self.aggregates,
         )
 
-    def of_functions(self, *, apart: bool) -> Selection:
-        """What is asked for of functions. Where values are asked for ``apart`` from them it is only
-        a filter that is about any call; by what is aggregated is asked of all."""
+    def of_any_call(self, *, apart: bool) -> Selection:
+        """What is asked for of calls from which values are asked for ``apart``: only a filter that
+        is about any call; by what is aggregated is asked of all."""
         apart &= not (self.by or self.columns or (self.aggregates and self.arg))
         if not apart or self.request is None:
             return self
