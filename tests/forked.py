@@ -158,7 +158,8 @@ def _import_all() -> Any:
 
     for found in pkgutil.walk_packages(lbtrace.__path__, "lbtrace."):
         if found.name != "lbtrace.__main__":
-            with suppress(lbtrace.DependencyError):  # of an extra that is not installed
+            # What an extra or another machine's analysis needs may not be installed.
+            with suppress(lbtrace.DependencyError, ModuleNotFoundError):
                 importlib.import_module(found.name)
     return module
 

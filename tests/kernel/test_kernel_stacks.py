@@ -94,7 +94,7 @@ def test_functions_of_the_kernel(lbtrace: Run, programs: Path, tmp_path: Path) -
         traced = read()
     assert "nothing lost" in each.stderr
     truth = [
-        re.findall(r"^ => (\w+\+0x\w+)", stack, re.M)
+        re.findall(r"^ => ([\w.]+\+0x\w+)", stack, re.M)
         for stack in re.split(r"<stack trace>", traced)[1:]
     ]
     stacks = [row["callers"] for row in points(out.read_text())]
