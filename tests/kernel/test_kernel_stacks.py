@@ -103,11 +103,16 @@ def test_functions_of_the_kernel(lbtrace: Run, programs: Path, tmp_path: Path) -
         frames = stack["frames"]
         callers = places(frames)
         assert callers in [each[-len(callers) :] for each in truth]
-        assert re.match(r"(vfs_fsync_range|do_fsync|__x64_sys_fsync)\+", callers[0])
+        assert re.match(r"(vfs_fsync_range|do_fsync|__\w+_sys_fsync)\+", callers[0])
+        if os.uname().machine == "aarch64":  # libc has no frame pointers: docs/stacks.md
+            assert stack["end"] == "no table"
+            continue
         names = [place.split("+")[0] for place in places(frames, kernel=False)]
         found = [n for n in names if n in ("put", "save", "main")]
         assert found == ["put", "save", "main"], stack
         assert stack["end"] == "outermost"
+    if os.uname().machine == "aarch64":
+        return
     shown = lbtrace("attach", "--kernel", "noop_fsync", "--stack", "30", *program).stdout
     assert len(re.findall(r"← \w*fsync\w*\+0x\w+ \[k\]\n", shown)) >= 3
     assert len(re.findall(r"← put\+0x\w+ \(save\)\n", shown)) == 3
