@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
-EVENTS = 1000
+EVENTS = 250
 """Events of a trace that are compared, and of a plan that are made up."""
 
 PROBES = 30
@@ -33,6 +33,7 @@ def install() -> None:
     import lbtrace.plan
     import lbtrace.plan.planner
     from lbtrace.model import Addition
+    from lbtrace.model.wire import EVENT_SIZE
     from lbtrace.session.session import Session
 
     plan_it, trace_it = lbtrace.plan.planner.make_plan, Session.batches
@@ -47,14 +48,29 @@ def install() -> None:
     def batches(self: Any) -> Iterator[Any]:
         began, kept, room = self.plan, [], EVENTS
         for batch in trace_it(self):
-            if room > 0 or isinstance(batch, Addition):
+            events = getattr(batch, "events", None)
+            if events is None and (room > 0 or isinstance(batch, Addition)):
                 kept.append(batch)
-                room -= len(getattr(batch, "events", b"")) // 96
+            elif events is not None and room > 0:
+                kept.append(first(batch, room))
+                room -= len(events) // EVENT_SIZE
             yield batch
         compare(began, kept)
 
     lbtrace.plan.planner.make_plan = lbtrace.plan.make_plan = make_plan
     Session.batches = batches  # type: ignore[method-assign]
+
+
+def first(batch: Any, most: int) -> Any:
+    """The first events of a batch, with what belongs to them; one batch may have very many."""
+    from msgspec.structs import replace
+
+    from lbtrace.model.wire import EVENT_SIZE, decode
+
+    if len(batch.events) <= most * EVENT_SIZE:
+        return batch
+    cut = replace(batch, events=batch.events[: most * EVENT_SIZE])
+    return replace(cut, blobs=batch.blobs[: sum(event.blob for event in decode(cut))])
 
 
 def compare(plan: Any, batches: Iterable[Any], probes: int | None = None) -> None:

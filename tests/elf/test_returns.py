@@ -11,7 +11,6 @@ import pytest
 
 from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
-from lbtrace.elf.unwind import Unwind
 from lbtrace.machine import Machine
 from lbtrace.machine.sites import ProbeSites
 from lbtrace.plan import Selection, make_plan
@@ -119,7 +118,7 @@ def test_a_name_does_not_keep_a_function_from_returning(tmp_path: Path, flags: l
     assert not hidden
 
 
-@pytest.mark.parametrize("library", ["libc.so.6", "/usr/bin/python3", "libstdc++.so.6"])
+@pytest.mark.parametrize("library", ["libc.so.6", "libstdc++.so.6"])
 def test_returns_are_those_of_objdump(library: str) -> None:
     """A tenth of the functions."""
     image = Image.open(library)
@@ -143,17 +142,3 @@ def test_returns_are_those_of_objdump(library: str) -> None:
         compared += 1
     assert compared > 100
     assert unprobed < compared / 50
-
-
-def test_landing_pads_are_instructions() -> None:
-    """Where an instruction begins, and not at the beginning of the function."""
-    image = Image.open("libstdc++.so.6")
-    text = subprocess.run(
-        ["objdump", "-d", "-w", image.path], capture_output=True, text=True, check=True
-    ).stdout
-    begins = {int(m[1], 16) for m in re.finditer(r"^\s*([0-9a-f]+):\t", text, re.M)}
-    unwind = Unwind(image)
-    functions = symbols.read(image).functions
-    pads = {f.address: unwind.landing_pads(f.address) for f in functions}
-    assert sum(map(bool, pads.values())) > 100
-    assert all(pad in begins and pad != address for address in pads for pad in pads[address])

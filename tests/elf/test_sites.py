@@ -104,7 +104,7 @@ def check(tool, path, count):
     return moved
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 6])
+@pytest.mark.parametrize("count", [0, 2, 6])
 @pytest.mark.parametrize("path", SUBJECTS)
 def test_places_on_the_system(tool, path, count):
     assert check(tool, path, count) > 50

@@ -18,7 +18,7 @@ ENTRIES = ("attach", "--func", "named", "--returns", "none")
 LENGTHS = pytest.mark.parametrize("longest", [64, 1000])
 """Of strings: short ones take as much room either way."""
 
-SECONDS = 0.25
+SECONDS = 0.125
 
 
 def made_by(done: CompletedProcess[str]) -> int:

@@ -88,8 +88,6 @@ def test_texts_in_their_records(lbtrace: Run, compiled: Callable[..., Path], lib
     program = compiled(f"texts-{library}", options, SHORT_AND_LONG)
     expected = {
         'p->name == "short"': [0],
-        'p->name != "short"': [1, 2, 3, 4],
-        'p->name startswith "short"': [0, 1],
         'not p->name startswith "z"': [0, 1, 2],
         f'p->name == "{"z" * 35}"': [3],
         'p->name in ("", "zzz")': [2, 4],
@@ -211,9 +209,7 @@ def test_a_pointer_and_a_number_are_added_as_in_c(
 
 RUST_CONDITIONS = {
     "o == None": 1,
-    "o != None": 3,
     "None == r": 2,
-    "s == Empty": 2,
     "not s == Empty": 2,
     "p.t.0 > 1": 2,
     "p->t.1.0 == 3": 1,

@@ -209,7 +209,7 @@ def test_full_disk(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
         done = lbtrace("export", out, "--format", "jsonl")
         assert json.loads(done.stdout.splitlines()[-1])["interrupted"]
         out.unlink()
-        command = ["sh", "-c", f"{programs / 'fib'} 22; sleep 9"]
+        command = ["sh", "-c", f"{programs / 'fib'} 22; sleep 2"]
         done = lbtrace(
             *("attach", "--binary", programs / "fib", "--func", "fib", "-o", out, "--", *command)
         )
@@ -221,24 +221,6 @@ def test_full_disk(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
         assert "No space left on device" in done.stderr
     finally:
         subprocess.run(["umount", small], check=True)
-
-
-def test_full_ring_is_counted(lbtrace: Run, programs: Path) -> None:
-    words = ("--func", "tick", "--format", "jsonl", "--ring-size", "4K")
-    done = lbtrace("attach", *words, "--strict", "--", programs / "loop", 0, 100_000)
-    assert done.returncode == 3
-    assert "the ring was full" in done.stderr
-    records = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    lost = records[-1]["lost"]
-    shown = [record for record in records if record["type"] == "call"]
-    losses = [record for record in records if record["type"] == "loss"]
-    assert len(shown) + lost["ring_full_entry"] == 100_000
-    returned = sum(record["end"] == "returned" for record in shown)
-    # A return whose entry was lost is no call that is shown.
-    assert returned + lost["ring_full_return"] <= 100_000
-    reported = sum(record["count"] for record in losses)
-    assert 0 < reported <= sum(lost[f"ring_full_{kind}"] for kind in ("entry", "return", "point"))
-    assert lbtrace("attach", *words, "--", programs / "loop", 0, 100_000).returncode == 0
 
 
 @pytest.mark.parametrize("returns", ["sites", "uretprobe"])

@@ -292,10 +292,6 @@ def test_confined_by_seccomp(agrees: Run) -> None:
     agrees("exact-O2", "confined", 97, options=("--func", "traced_returns"))
 
 
-def test_two_stacks_switched_10_000_times(agrees: Run) -> None:
-    agrees("exact-O2", "contexts", 10_000)
-
-
 def test_fibers_that_switch_by_themselves(agrees: Run) -> None:
     """Only their assembly shows their stacks."""
     agrees("fibers", 2000)

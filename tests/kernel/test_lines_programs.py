@@ -23,9 +23,7 @@ CHOSEN = BUILDS if WHOLE else [*map(random.Random(SEED).choice, BY_PROGRAM)]
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize(
-    "build", BUILDS if WHOLE else [*map(random.Random(SEED).choice, BY_PROGRAM)]
-)
+@pytest.mark.parametrize("build", CHOSEN)
 def test_variables_equal_those_of_gdb(build: str) -> None:
     result = run(build, SEED, 250 if WHOLE else 100)
     assert not result.wrong, "\n".join([f"{build} seed {SEED}", *result.wrong])

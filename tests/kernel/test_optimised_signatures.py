@@ -19,9 +19,6 @@ import pytest
 
 from tests.kernel import test_signatures as SIGNATURES
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
 PRINTERS: dict[str, str] = {
     **SIGNATURES.PRINTERS,
     "struct large *": r'"\"%p\"", (void *)x',

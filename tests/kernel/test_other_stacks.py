@@ -131,7 +131,7 @@ def test_coroutines_of_a_running_process(start_lbtrace: Start, tmp_path: Path, f
     try:
         tracer = start_lbtrace("attach", "--pid", running.pid, "--func", "work", "-o", out)
         tracer.wait_for("Ctrl-C ends")
-        time.sleep(0.7)
+        time.sleep(0.2)
         running.kill()
         running.wait()
         tracer.process.terminate()

@@ -65,21 +65,6 @@ def signed(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
-def test_strings(programs: Path, mode: str, registers: tuple[str, str]) -> None:
-    program = programs / "values"
-    text = Fetch(register=registers[0], read="string", limit=64)
-    made = plan(program, "take_string", text, Fetch(register=registers[1]))
-    events, losses = run(made, program, mode)
-    entries = [(event, blob) for event, blob in events if event.kind == OPEN]
-    assert [signed(event.value1) for event, _ in entries] == LENGTHS
-    assert [blob for _, blob in entries[:5]] == [b"octi", b"", b"fest and more", b"x" * 64, b""]
-    lengths = [(event.value0 & 0xFFFFFFFF, event.value0 >> 32) for event, _ in entries[:4]]
-    assert lengths == [(4, 4), (0, 0), (13, 13), (64, 10000)]
-    assert [event.faults for event, _ in entries] == [0, 0, 0, 0, 1, *[0] * 10]
-    assert losses.string_fault == 1
-    assert losses.events == 0
-
-
 def test_a_page_that_is_not_there_yet(
     programs: Path, mode: str, registers: tuple[str, str]
 ) -> None:
@@ -94,54 +79,13 @@ def test_a_page_that_is_not_there_yet(
         assert (blob, event.faults, losses.string_fault) == (b"", 1, 1)
 
 
-def test_dereferences(programs: Path, mode: str, registers: tuple[str, str]) -> None:
-    program, first = programs / "values", registers[0]
-    made = plan(
-        program,
-        "take_node",
-        Fetch(register=first, read="integer", size=8),
-        Fetch(register=first, offset=8, derefs=(0,), read="integer", size=8),
-        Fetch(register=first, offset=8, derefs=(16,), read="string", limit=16),
-        Fetch(register=first, offset=16, read="string", limit=16),
-        Fetch(base="constant", offset=-7),
-    )
-    events, _ = run(made, program, mode)
-    entries = [(event, blob) for event, blob in events if event.kind == OPEN]
-    assert [(e.value0, e.value1, signed(e.value4)) for e, _ in entries] == [
-        (11, 22, -7),
-        (22, 0, -7),
-        (0, 0, -7),
-    ]
-    # The second node has no next one, the third call passes no node.
-    assert [event.faults for event, _ in entries] == [0b00000, 0b00110, 0b01111]
-    assert [blob for _, blob in entries] == [b"secondfirst", b"second", b""]
-
-
-@pytest.mark.parametrize(
-    ("conditions", "passing"),
-    [
-        ([("==", 4, 0)], lambda n: n == 4),
-        ([("!=", 4, 0)], lambda n: n != 4),
-        ([("<", -2, 0)], lambda n: n < -2),
-        ([(">=", 0, 0), ("<=", 3, 1)], lambda n: 0 <= n <= 3),
-        ([("==", 4, 0), (">", 100, 0)], lambda n: n == 4 or n > 100),
-        ([("<", 0, 0), (">", 3, 0), ("!=", -1, 1), ("!=", 4, 2)], None),
-    ],
-)
-def test_conditions(
-    programs: Path,
-    mode: str,
-    registers: tuple[str, str],
-    conditions: list[tuple[str, int, int]],
-    passing: object,
-) -> None:
+def test_conditions(programs: Path, mode: str, registers: tuple[str, str]) -> None:
     program = programs / "values"
-    where = tuple(Condition(0, op, operand, group=group) for op, operand, group in conditions)  # type: ignore[arg-type]
+    where = (Condition(0, "<", -2), Condition(0, "==", 4))
     made = plan(program, "take_string", Fetch(register=registers[1]), where=where)
     events, _ = run(made, program, mode)
-    holds = passing or (lambda n: (n < 0 or n > 3) and n not in (-1, 4))
     seen = [signed(event.value0) for event, _ in events if event.kind == OPEN]
-    assert seen == [length for length in LENGTHS if holds(length)]  # type: ignore[operator]
+    assert seen == [length for length in LENGTHS if length < -2 or length == 4]
     if mode == "session":  # a call that is not sent has no return to pay for
         assert len(events) == 2 * len(seen)
 

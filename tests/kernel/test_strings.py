@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
-
 HARD = [
     b"\xff\xfe latin \xe9\0",
     b"before\0behind",

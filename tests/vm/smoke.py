@@ -119,13 +119,8 @@ ROWS = tuple(
         ),
         # Values.
         (
-            "tests/kernel/test_specs.py::test_strings[x86_64-plain]",
-            "strings that the probe reads, and integers",
-            "values",
-        ),
-        (
-            "tests/kernel/test_specs.py::test_dereferences[x86_64-plain]",
-            "what pointers point to",
+            "tests/kernel/test_expressions.py::test_pointers_followed",
+            "strings, integers, and what pointers point to",
             "values",
         ),
         (
@@ -139,7 +134,7 @@ ROWS = tuple(
             "values",
         ),
         (
-            "tests/kernel/test_specs.py::test_conditions[x86_64-plain-conditions5-None]",
+            "tests/kernel/test_specs.py::test_conditions[x86_64-plain]",
             "conditions in the kernel",
             "values",
         ),
