@@ -43,13 +43,8 @@ def test_overload(lbtrace: Run, programs: Path, tmp_path: Path, options: tuple[s
     log = tmp_path / "log"
     done = lbtrace(
         *("attach", "--func", "traced_*", "--ring-size", "4K", "--strict", *options),
-        *(
-            "--format",
-            "jsonl",
-            "--args",
-            "1",
-            *starving(programs / "exact-harmless", log, "busy", 4000),
-        ),
+        *("--format", "jsonl", "--args", "1"),
+        *starving(programs / "exact-harmless", log, "busy", 4000),
     )
     assert done.returncode == 3, done.stderr
     lines = [line.split() for line in log.read_text().splitlines()]
